@@ -1,0 +1,3 @@
+"""moorage: a model server that serves Triton model repositories from Python."""
+
+__version__ = "0.1.0"
