@@ -1,0 +1,123 @@
+"""A model's configuration: Triton's `ModelConfig` as frozen classes.
+
+Field names are those of `model_config.proto`. Repeated fields are tuples, maps are dicts that nobody changes, a message that is
+not there is None. A `oneof` is one attribute whose type is the union of its members (`oneof` in the attribute's metadata maps
+each proto field to its class), so that two members can never be set at once. Configurations compare by value.
+"""
+
+from moorage.config.schema.attributes import ONEOF
+from moorage.config.schema.enums import (
+    BatchInputKind,
+    BatchOutputKind,
+    ControlKind,
+    InputFormat,
+    InstanceKind,
+    ModelPriority,
+    SecondaryDeviceKind,
+    TimeoutAction,
+)
+from moorage.config.schema.instances import InstanceGroup, RateLimiter, RateLimiterResource, SecondaryDevice
+from moorage.config.schema.model import ModelConfig
+from moorage.config.schema.optimization import (
+    Accelerator,
+    Cuda,
+    CudaGraphSpec,
+    CudaLowerBound,
+    CudaShape,
+    ExecutionAccelerators,
+    Graph,
+    OptimizationPolicy,
+    PinnedMemoryBuffer,
+)
+from moorage.config.schema.policies import (
+    Agent,
+    All,
+    HistogramOptions,
+    Latest,
+    MetricControl,
+    MetricIdentifier,
+    ModelMetrics,
+    ModelOperations,
+    Parameter,
+    RepositoryAgents,
+    ResponseCache,
+    Specific,
+    TransactionPolicy,
+    VersionPolicy,
+)
+from moorage.config.schema.scheduling import (
+    Control,
+    ControlInput,
+    DynamicBatching,
+    EnsembleStep,
+    Ensembling,
+    InitialState,
+    QueuePolicy,
+    SequenceBatching,
+    State,
+    StrategyDirect,
+    StrategyOldest,
+)
+from moorage.config.schema.tensors import BatchInput, BatchOutput, ModelInput, ModelOutput, TensorReshape
+from moorage.config.schema.warmup import DataFile, RandomData, Warmup, WarmupInput, ZeroData
+
+__all__ = [
+    "ONEOF",
+    "Accelerator",
+    "Agent",
+    "All",
+    "BatchInput",
+    "BatchInputKind",
+    "BatchOutput",
+    "BatchOutputKind",
+    "Control",
+    "ControlInput",
+    "ControlKind",
+    "Cuda",
+    "CudaGraphSpec",
+    "CudaLowerBound",
+    "CudaShape",
+    "DataFile",
+    "DynamicBatching",
+    "EnsembleStep",
+    "Ensembling",
+    "ExecutionAccelerators",
+    "Graph",
+    "HistogramOptions",
+    "InitialState",
+    "InputFormat",
+    "InstanceGroup",
+    "InstanceKind",
+    "Latest",
+    "MetricControl",
+    "MetricIdentifier",
+    "ModelConfig",
+    "ModelInput",
+    "ModelMetrics",
+    "ModelOperations",
+    "ModelOutput",
+    "ModelPriority",
+    "OptimizationPolicy",
+    "Parameter",
+    "PinnedMemoryBuffer",
+    "QueuePolicy",
+    "RandomData",
+    "RateLimiter",
+    "RateLimiterResource",
+    "RepositoryAgents",
+    "ResponseCache",
+    "SecondaryDevice",
+    "SecondaryDeviceKind",
+    "SequenceBatching",
+    "Specific",
+    "State",
+    "StrategyDirect",
+    "StrategyOldest",
+    "TensorReshape",
+    "TimeoutAction",
+    "TransactionPolicy",
+    "VersionPolicy",
+    "Warmup",
+    "WarmupInput",
+    "ZeroData",
+]
