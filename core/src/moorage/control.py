@@ -1,0 +1,135 @@
+"""What a model control mode must offer: it says which models are wanted, and knows nothing of how they are loaded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+from attrs import field, frozen
+
+from moorage.errors import ErrorRecord, StorageError
+
+
+class ModelId(NamedTuple):
+    """A model. `namespace` is the URL of its repository when namespacing is on, else empty."""
+
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}::{self.name}" if self.namespace else self.name
+
+
+@frozen
+class FoundModel:
+    """A model as the last look at the repositories found it.
+
+    `fingerprint` changes whenever its configuration, its files or the set of its versions does. `problem` is set when it cannot be
+    loaded as it stands (its configuration does not parse, its name is in two repositories, ...).
+    """
+
+    id: ModelId
+    repository: str
+    versions: tuple[int, ...]
+    fingerprint: str
+    problem: ErrorRecord | None = None
+
+
+@frozen
+class Snapshot:
+    """The repositories at one moment. `unreadable` maps each repository that could not be read to the reason.
+
+    Of the models of an unreadable repository nothing is known: never conclude that they are gone.
+    """
+
+    models: Mapping[ModelId, FoundModel]
+    unreadable: Mapping[str, ErrorRecord] = field(factory=dict)
+
+    def named(self, name: str) -> tuple[FoundModel, ...]:
+        """The models of this name, more than one only with namespacing."""
+        return tuple(model for model in self.models.values() if model.id.name == name)
+
+    def require_readable(self) -> None:
+        """Raises StorageError if a repository could not be read: for a start, which should not go on without one."""
+        if self.unreadable:
+            raise StorageError("; ".join(error.message for error in self.unreadable.values()))
+
+
+@frozen
+class LoadOptions:
+    """How a load differs from what the repository says.
+
+    `config` replaces the model's configuration (JSON text), `files` maps "VERSION/PATH" to contents that replace the model's folder,
+    `force` loads even if nothing has changed.
+    """
+
+    config: str | None = None
+    files: Mapping[str, bytes] = field(factory=dict)
+    force: bool = False
+
+
+@frozen
+class Outcome:
+    """How a load or unload of one model ended. `error` None means that it serves (or is unloaded) as wanted."""
+
+    id: ModelId
+    error: ErrorRecord | None = None
+    changed: bool = True
+    """False when there was nothing to do."""
+
+
+class ControlContext(Protocol):
+    """What a control mode can ask of the server. All methods are called on the server's event loop."""
+
+    @property
+    def initial_models(self) -> Sequence[str]:
+        """The names given by `--load-model`."""
+
+    @property
+    def poll_seconds(self) -> float: ...
+
+    @property
+    def settle_seconds(self) -> float: ...
+
+    async def scan(self) -> Snapshot:
+        """Look at the repositories."""
+
+    def wanted(self) -> frozenset[ModelId]:
+        """The models that are wanted now, loaded, loading or failed."""
+
+    async def want(self, models: Sequence[ModelId], options: LoadOptions | None = None) -> list[Outcome]:
+        """Have these models loaded as the last scan found them; returns when each serves or has failed.
+
+        What they depend on is loaded first. A model that is loaded and unchanged is left alone, a changed one is replaced without losing
+        a request, a failed replacement leaves the old one serving.
+        """
+
+    async def release(self, models: Sequence[ModelId], *, dependents: bool = False) -> list[Outcome]:
+        """Have these models unloaded; returns when they are drained and closed. `dependents` unloads what only they used, too."""
+
+
+class ControlMode(ABC):
+    """Decides which models are served. One object for the life of the server."""
+
+    name: ClassVar[str]
+    """What `--model-control-mode` says."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self.context = context
+
+    @abstractmethod
+    async def start(self) -> list[Outcome]:
+        """Bring up the initial models; returns when each has been tried. An exception stops the start of the server."""
+
+    async def run(self) -> None:
+        """Watch for changes until cancelled. The default watches nothing."""
+        return None
+
+    @abstractmethod
+    async def load(self, name: str, options: LoadOptions) -> list[Outcome]:
+        """A client asks for a model. Raises Unavailable, naming the mode and the flag, if clients have no say in this mode."""
+
+    @abstractmethod
+    async def unload(self, name: str, *, dependents: bool) -> list[Outcome]:
+        """A client asks for a model to be unloaded. Raises as `load` does."""
