@@ -1,0 +1,1 @@
+"""The protocols: HTTP, gRPC and metrics."""

@@ -1,0 +1,83 @@
+"""ModelInfer: one request, one response."""
+
+from __future__ import annotations
+
+import re
+
+import grpc
+
+from moorage._server.grpc.decode import decode, parse, read_version
+from moorage._server.grpc.encode import encode
+from moorage._server.grpc.lane import Call
+from moorage._server.grpc.status import details_of, status_of
+from moorage._server.ports import LookupPort
+from moorage.errors import Internal, MoorageError, Unsupported
+from moorage.types import InferRequest, InferResponse
+
+
+class UnaryInference:
+    """Starts a call's request when it has arrived."""
+
+    def __init__(self, inference: LookupPort, pattern: re.Pattern[str] | None) -> None:
+        self._inference = inference
+        self._pattern = pattern
+
+    def __call__(self, call: Call) -> None:
+        call.read(lambda data: self._arrived(call, data))
+
+    def _arrived(self, call: Call, data: bytes | None) -> None:
+        if data is None:
+            call.finish(grpc.StatusCode.INVALID_ARGUMENT, "ModelInfer takes one request, none was sent")
+            return
+        try:
+            self._start(call, data)
+        except MoorageError as error:
+            fail(call, error)
+
+    def _start(self, call: Call, data: bytes) -> None:
+        parsed = parse(data)
+        parsed.version = read_version(parsed.message.model_version, parsed.model)
+        model = self._inference.model(parsed.model, parsed.version)
+        if model.config.decoupled:
+            raise Unsupported(f"model '{parsed.model}' is decoupled: it can be called by ModelStreamInfer only")
+        request, _ = decode(parsed, call.metadata, self._pattern)
+        self._inference.submit(request, UnarySink(call, request))
+
+
+class UnarySink:
+    """Answers a call with the first response."""
+
+    __slots__ = ("_call", "_ended", "_request")
+
+    def __init__(self, call: Call, request: InferRequest) -> None:
+        self._call = call
+        self._request = request
+        self._ended = False
+        call.on_end(self._over)
+
+    def send(self, response: InferResponse, *, final: bool) -> None:  # noqa: ARG002 the first is the only one
+        if self._ended:
+            return
+        self._ended = True
+        if response.error is not None:
+            fail(self._call, response.error)
+        else:
+            self._call.reply(encode(response, self._request.id))
+
+    def fail(self, error: MoorageError) -> None:
+        if not self._ended:
+            self._ended = True
+            fail(self._call, error)
+
+    def complete(self) -> None:
+        if not self._ended:
+            self.fail(Internal(f"model '{self._request.model_name}' ended the request without a response"))
+
+    def _over(self) -> None:
+        if not self._ended:
+            self._request.cancelled = True
+
+
+def fail(call: Call, error: MoorageError) -> None:
+    """End a call with an error."""
+    call.finish(status_of(error), details_of(str(error)))

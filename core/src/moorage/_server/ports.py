@@ -1,0 +1,63 @@
+"""What the protocols ask of the rooms below: inference, and everything about models that is not an inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from moorage._admin import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
+from moorage.config.schema import ModelConfig
+from moorage.control import LoadOptions
+from moorage.types import InferRequest, InferResponse, Sink
+
+
+class InferencePort(Protocol):
+    """The inference service, as protocols use it."""
+
+    def submit(self, request: InferRequest, sink: Sink) -> None:
+        """Start a request; its answers go to the sink. Raises at once if the request is refused."""
+
+    async def infer(self, request: InferRequest) -> InferResponse:
+        """Run a request that has exactly one response."""
+
+
+class ServedModel(Protocol):
+    """A version that serves now."""
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+
+class LookupPort(InferencePort, Protocol):
+    """The inference service for protocols that must look at a model before they submit to it."""
+
+    def model(self, name: str, version: int = ...) -> ServedModel:
+        """The version that answers now. Raises NotFound, Unavailable, or RequestError if the name is ambiguous."""
+
+
+class AdminPort(Protocol):
+    """Everything about models that is not an inference. Methods raise MoorageError."""
+
+    def live(self) -> bool: ...
+
+    def ready(self) -> bool: ...
+
+    def model_ready(self, name: str, version: int) -> bool: ...
+
+    def server_metadata(self) -> ServerMetadata: ...
+
+    def model_metadata(self, name: str, version: int) -> ModelMetadata: ...
+
+    def model_config(self, name: str, version: int) -> ModelConfig: ...
+
+    def statistics(self, name: str = "", version: int = ...) -> Sequence[ModelStatistics]: ...
+
+    async def index(self, *, ready: bool = False) -> Sequence[IndexEntry]: ...
+
+    async def load(self, name: str, options: LoadOptions) -> None: ...
+
+    async def unload(self, name: str, *, dependents: bool = False) -> None: ...
+
+    def log_settings(self) -> Mapping[str, bool | int | str]: ...
+
+    def update_log_settings(self, changes: Mapping[str, bool | int | str]) -> Mapping[str, bool | int | str]: ...
