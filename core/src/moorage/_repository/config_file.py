@@ -1,0 +1,71 @@
+"""Which file holds a model's configuration, and what it says."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from moorage import config as configs
+from moorage._repository.layout import CONFIG_FILES, CONFIG_FOLDER
+from moorage._repository.scan import ModelFolder
+from moorage.config.parsed import ParsedConfig
+from moorage.errors import ConfigError, Fault
+
+
+@frozen
+class ConfigSource:
+    """A configuration before it is parsed; `content` is text format unless `json`."""
+
+    content: bytes = b""
+    file: str = ""
+    json: bool = False
+
+
+def find(model: ModelFolder, config_name: str = "") -> str | None:
+    """The path, below the model's folder, of its configuration, or None.
+
+    `config_name` picks a file in the folder `configs`; where a model has none by that name, the default one counts. Raises
+    ConfigError if a text and a JSON file are both there.
+    """
+    files = model.folder.files()
+    custom = [f"{CONFIG_FOLDER}/{config_name}{ending}" for ending in (".pbtxt", ".json")] if config_name else []
+    for choices in (custom, CONFIG_FILES):
+        present = [path for path in choices if path in files]
+        if len(present) > 1:
+            fault = Fault(f"there are both {present[0]} and {present[1]}", _place(model, ""), advice="remove one of them")
+            raise ConfigError([fault], model.id.name)
+        if present:
+            return present[0]
+    return None
+
+
+def read(model: ModelFolder, path: str) -> ConfigSource:
+    """The content of the configuration at `path`. Raises StorageError."""
+    content = model.repository.read(f"{model.folder.name}/{path}")
+    return ConfigSource(content, _place(model, path), path.endswith(".json"))
+
+
+def parse(source: ConfigSource, name: str) -> ParsedConfig:
+    """The configuration, with the model's name filled in. Raises ConfigError, also if it names another model."""
+    text = _decode(source, name)
+    try:
+        parse_form = configs.parse_json if source.json else configs.parse_text
+        parsed = parse_form(text, file=source.file)
+    except ConfigError as error:
+        raise ConfigError(error.faults, name) from error
+    if parsed.config.name not in ("", name):
+        message = f"it is '{parsed.config.name}', but the model's folder is '{name}'"
+        raise ConfigError([parsed.fault("name", message, f"write '{name}', or leave the line out")], name)
+    return parsed.with_config(evolve(parsed.config, name=name))
+
+
+def _decode(source: ConfigSource, name: str) -> str:
+    try:
+        return source.content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = source.content.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{source.content[error.start]:02x} is not UTF-8"
+        raise ConfigError([Fault(message, source.file, line, advice="save the file as UTF-8")], name) from error
+
+
+def _place(model: ModelFolder, path: str) -> str:
+    return f"{model.repository.url}/{model.folder.name}/{path}".rstrip("/")

@@ -1,0 +1,57 @@
+"""Models whose files come with the load request: they are written to a private folder that lives as long as they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+from moorage._repository.fingerprint import of_folder
+from moorage._repository.layout import read_folder
+from moorage._repository.scan import ModelFolder, Repository
+from moorage._storage import LocalStorage
+from moorage.control import ModelId
+from moorage.errors import Internal, RequestError
+from moorage.storage import Entry
+
+
+class OverrideStorage(LocalStorage):
+    """A private repository of one model. Its folder is removed when nothing refers to this object any more."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="moorage-override-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+
+
+def stage(model_id: ModelId, files: Mapping[str, bytes]) -> ModelFolder:
+    """Write the files of a model to a private folder. `files` maps paths below the model's folder to contents.
+
+    Raises RequestError for a path that leaves the folder, and for one that needs a file to be a folder.
+    """
+    _check_paths(files)
+    try:
+        storage = OverrideStorage()
+        for path, content in files.items():
+            target = storage.root / model_id.name / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise Internal(f"model '{model_id}': the files of the request could not be stored: {error}") from error
+    entries = [Entry(path, len(content), hashlib.sha256(content).hexdigest()) for path, content in files.items()]
+    folder = read_folder(model_id.name, entries)
+    return ModelFolder(model_id, Repository(str(storage.root), storage), folder, of_folder(folder))
+
+
+def _check_paths(files: Mapping[str, bytes]) -> None:
+    for path in files:
+        segments = path.split("/")
+        if not path or "\\" in path or "\0" in path or any(segment in ("", ".", "..") for segment in segments):
+            shown = path.replace("\0", "\\0")
+            raise RequestError(f"parameter 'file:{shown}': give a path below the model's folder, such as file:1/model.py")
+        parents = ("/".join(segments[:depth]) for depth in range(1, len(segments)))
+        blocked = next((parent for parent in parents if parent in files), None)
+        if blocked is not None:
+            raise RequestError(f"parameter 'file:{path}': '{blocked}' is a file of the same request, not a folder")
