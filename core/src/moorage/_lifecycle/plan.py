@@ -1,0 +1,79 @@
+"""What a newly wanted set of versions means for what is there: a pure decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Generic, Protocol, TypeVar
+
+from attrs import frozen
+
+from moorage._lifecycle.transitions import State
+from moorage._repository.spec import ModelSpec, VersionSpec
+
+CARRIABLE: Final = frozenset({State.NEW, State.LOADING, State.STAGED, State.READY})
+"""States from which a version can still come to serve."""
+
+_UNDER_WAY: Final = CARRIABLE - {State.READY}
+
+
+class Unit(Protocol):
+    """One load of one version, as far as the decision looks at it."""
+
+    @property
+    def serial(self) -> int:
+        """Grows with each load."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def claimed(self) -> bool:
+        """Serves, or belongs to the rollout that runs; not when it was given up while it loaded."""
+
+
+U = TypeVar("U", bound=Unit)
+
+
+@frozen
+class Plan(Generic[U]):
+    """`carried` become part of the new rollout, `loads` are to be loaded for it, `dropped` are under way for nothing."""
+
+    carried: tuple[U, ...]
+    loads: tuple[VersionSpec, ...]
+    dropped: tuple[U, ...]
+
+
+def decide(units: Iterable[U], spec: ModelSpec, *, force: bool = False) -> Plan[U]:
+    """Set the units of a model against the versions now wanted.
+
+    A version whose fingerprint is unchanged is carried over, loading or serving, unless `force`. Where two loads of it
+    are there (a forced reload has begun), the newer counts. A failed version, or one that already drains, is loaded anew.
+    """
+    held = tuple(units)
+    carried: list[U] = []
+    loads: list[VersionSpec] = []
+    for version in sorted(spec.versions):
+        wanted = spec.versions[version]
+        match = None if force else _match(held, wanted)
+        if match is None:
+            loads.append(wanted)
+        else:
+            carried.append(match)
+    kept = {unit.serial for unit in carried}
+    dropped = (unit for unit in held if unit.claimed and unit.state in _UNDER_WAY and unit.serial not in kept)
+    return Plan(tuple(carried), tuple(loads), tuple(dropped))
+
+
+def _match(units: Iterable[U], wanted: VersionSpec) -> U | None:
+    fitting = (
+        unit
+        for unit in units
+        if unit.version == wanted.version and unit.fingerprint == wanted.fingerprint and unit.state in CARRIABLE
+    )
+    return max(fitting, key=lambda unit: (unit.claimed, unit.serial), default=None)
