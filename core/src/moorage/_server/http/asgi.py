@@ -1,0 +1,11 @@
+"""The ASGI interface in types that are as loose as its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+ASGIApp = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
