@@ -22,7 +22,8 @@ from moorage.storage import InPlaceStorage
 def build(model: ModelFolder, source: ConfigSource | None, registry: Registry, *, auto_complete: bool) -> ModelSpec:
     """The spec of a model. `source` None stands for a model without a configuration of its own.
 
-    Raises ConfigError. With `auto_complete`, what the model's own file can still heal is no fault yet.
+    Raises ConfigError. With `auto_complete`, what the model's own file can still heal is no fault yet; faults of tensors alone are left to the
+    load of each version, so that the index shows the versions that failed.
     """
     if source is None and not auto_complete:
         raise ConfigError([_no_file(model)], model.id.name)
@@ -33,11 +34,15 @@ def build(model: ModelFolder, source: ConfigSource | None, registry: Registry, *
     parsed = discover(parsed, version_files(model, versions[-1]), registry)
     final = not auto_complete or parsed.config.platform == ENSEMBLE
     faults = configs.validate(parsed, {**KNOWN, **registry.platforms}, complete=final)
-    if faults:
+    if any(not _is_of_versions(fault) for fault in faults):
         raise ConfigError(faults, model.id.name)
     content = source.content if source is not None else b""
     specs = {version: _version(model, version, parsed, content) for version in versions}
     return ModelSpec(model.id, specs, _dependencies(parsed.config))
+
+
+def _is_of_versions(fault: Fault) -> bool:
+    return fault.field.startswith(("input", "output", "batch_input", "batch_output"))
 
 
 def version_files(model: ModelFolder, version: int) -> VersionFiles:

@@ -8,18 +8,20 @@ from moorage.config.schema import All, Latest, Specific, VersionPolicy
 
 
 def select(policy: VersionPolicy | None, available: Iterable[int]) -> tuple[int, ...]:
-    """The versions that the policy picks, ascending. Without a policy, the greatest; versions that are missing are left out."""
+    """The versions that the policy picks, ascending; versions that are missing are left out.
+
+    Without a policy that is the greatest; a policy without a choice picks all, as Triton has it.
+    """
     versions = sorted(set(available))
-    choice = policy.choice if policy is not None else None
-    match choice:
-        case All():
+    if policy is None:
+        return tuple(versions[-1:])
+    match policy.choice:
+        case All() | None:
             return tuple(versions)
         case Specific(versions=wanted):
             return tuple(version for version in versions if version in set(wanted))
         case Latest(num_versions=count):
             return tuple(versions[-count:]) if count > 0 else ()
-        case None:
-            return tuple(versions[-1:])
 
 
 def missing(policy: VersionPolicy | None, available: Iterable[int]) -> tuple[int, ...]:

@@ -1,0 +1,20 @@
+"""The sets of benchmarks, by name. Each is a function that measures some points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from moorage_bench.measure import Point
+from moorage_bench.plan import Plan
+from moorage_bench.sets import grpc_identity, http_identity, onnx_json, overhead, scan
+
+Set = Callable[[Plan], list[Point]]
+"""Measures. Raises MissingPeerError when a side or a tool cannot be had, LoadError when a side answers wrongly."""
+
+SETS: Mapping[str, Set] = {
+    "overhead": overhead.measure,
+    "http_identity": http_identity.measure,
+    "grpc_identity": grpc_identity.measure,
+    "onnx_json": onnx_json.measure,
+    "scan": scan.measure,
+}

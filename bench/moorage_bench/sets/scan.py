@@ -1,0 +1,41 @@
+"""How long a look at a large local repository takes, beside a bare `os.walk` over it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage_bench.inprocess import scanner
+from moorage_bench.load import LoadError
+from moorage_bench.measure import Aim, Point, in_turn
+from moorage_bench.models import many_models
+from moorage_bench.plan import Plan
+
+_AIM = Aim(4.0, at_most=True)
+
+
+def measure(plan: Plan) -> list[Point]:
+    """Seconds for one look at all models, each with a configuration and one version of one file."""
+    repository = many_models(plan.workspace, plan.models)
+    scan = scanner(repository)
+    found = scan()
+    if found != plan.models:
+        raise LoadError(f"moorage found {found} models where there are {plan.models}")
+    title = f"{plan.models} models"
+    sides = {"moorage": _timed(scan), "os.walk": _timed(lambda: _walk(repository))}
+    return [Point(title, "s", "moorage", "os.walk", in_turn(plan, title, sides), _AIM)]
+
+
+def _walk(root: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(root))
+
+
+def _timed(look: Callable[[], int]) -> Callable[[float], float]:
+    def timed(_seconds: float) -> float:
+        start = time.perf_counter()
+        look()
+        return time.perf_counter() - start
+
+    return timed

@@ -1,0 +1,84 @@
+"""Each set's machinery, for a fraction of a second, against stubs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from moorage_bench import cli, load, requests
+from moorage_bench.cost import Cost, answered
+from moorage_bench.plan import Plan
+from moorage_bench.report import Report
+from moorage_bench.servers import ServerSpec, serving
+from moorage_bench.sets import SETS
+
+StubSide = Callable[..., Callable[[Path], ServerSpec]]
+
+
+@pytest.mark.parametrize(
+    "name,titles",
+    [
+        ("http_identity", ["64 B, 1 conn.", "64 B, 16 conn.", "16 MiB, 1 conn."]),
+        ("grpc_identity", ["64 B, 1 at a time", "64 B, 16 at a time"]),
+        ("onnx_json", ["simple, 16 conn."]),
+    ],
+)
+def test_set_measures_both_sides_in_turn(plan: Plan, name: str, titles: list[str]) -> None:
+    points = SETS[name](plan)
+    assert [point.title for point in points if point.unit == "requests/s"] == titles
+    for point in points:
+        assert point.subject == "moorage"
+        assert {len(values) for values in point.readings.values()} == {plan.rounds}
+        assert all(value > 0 for values in point.readings.values() for value in values if point.unit == "requests/s")
+
+
+def test_threaded_side_has_its_own_point_without_an_aim(plan: Plan) -> None:
+    rates = [point for point in SETS["grpc_identity"](evolve(plan, with_thread=True)) if point.unit == "requests/s"]
+    assert [(point.subject, point.aim is None) for point in rates[:2]] == [("moorage", False), ("moorage-thread", True)]
+
+
+def test_wrong_answers_are_not_measured_and_the_next_set_runs(plan: Plan, stub_side: StubSide) -> None:
+    wrong = evolve(plan, sides=evolve(plan.sides, triton=stub_side("triton", "--wrong")))
+    report = Report()
+    cli.run(["http_identity", "onnx_json"], wrong, report)
+    assert "triton: the answer to" in report.skipped["http_identity"]
+    assert list(report.points) == ["onnx_json"]
+
+
+def test_a_side_that_cannot_start_is_named(plan: Plan, stub_side: StubSide) -> None:
+    def broken(repository: Path) -> ServerSpec:
+        return evolve(stub_side("mlserver")(repository), argv=("/nowhere/mlserver",))
+
+    report = Report()
+    cli.run(["onnx_json"], evolve(plan, sides=evolve(plan.sides, mlserver=broken)), report)
+    assert "mlserver: cannot be started" in report.skipped["onnx_json"]
+
+
+def test_servers_are_ended_by_an_interrupt(plan: Plan) -> None:
+    pids: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_run(plan, pids)
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def interrupted_run(plan: Plan, pids: list[int]) -> None:
+    specs = [plan.sides.moorage(plan.workspace), plan.sides.triton(plan.workspace)]
+    with serving(specs, plan.folder("logs")) as servers:
+        for server in servers.values():
+            os.kill(server.pid, 0)
+            pids.append(server.pid)
+        raise KeyboardInterrupt
+
+
+def test_cost_is_processor_time_by_answered_request(plan: Plan) -> None:
+    with serving([plan.sides.moorage(plan.workspace)], plan.folder("logs")) as servers:
+        cost = Cost(servers["moorage"], "identity")
+        rate = cost.metered(lambda server, seconds: load.one_connection(server, requests.identity_binary(16), seconds))(0.3)
+        assert answered(servers["moorage"], "identity") == pytest.approx(rate * 0.3, rel=0.1)
+        assert 0 < cost.microseconds[0] < 1e6 / rate * 1.5

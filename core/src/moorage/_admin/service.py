@@ -1,0 +1,177 @@
+"""Answers questions about the server and its models, and passes on requests to load and unload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+from moorage import __version__
+from moorage._admin import describe
+from moorage._admin.values import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
+from moorage._execution import Servable
+from moorage._lifecycle.manager import Manager
+from moorage._lifecycle.serving import ServingMap
+from moorage.config.schema import ModelConfig
+from moorage.control import ControlContext, ControlMode, LoadOptions, ModelId, Outcome
+from moorage.errors import Code, ErrorRecord, Internal, InvalidArgument, MoorageError, NotFound, Unavailable, Unsupported
+from moorage.types import LATEST
+
+EXTENSIONS = (
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+)
+
+
+class LogControl(Protocol):
+    """The log's settings, as the logging extension reads and changes them."""
+
+    def settings(self) -> dict[str, bool | int | str]: ...
+
+    def update(self, changes: Mapping[str, object]) -> None: ...
+
+
+@frozen
+class AdminSettings:
+    server_name: str = "triton"
+    strict_readiness: bool = True
+
+
+class AdminService:
+    """Everything about models that is not an inference. Called on the server's event loop; the plain methods from any thread."""
+
+    def __init__(
+        self,
+        *,
+        serving: ServingMap[Servable],
+        manager: Manager[Servable],
+        control: ControlContext,
+        mode: ControlMode,
+        log: LogControl,
+        settings: AdminSettings,
+    ) -> None:
+        self._serving = serving
+        self._manager = manager
+        self._control = control
+        self._mode = mode
+        self._log = log
+        self._settings = settings
+        self._open = False
+
+    def open(self) -> None:
+        """The start is over: from now on the server may be ready."""
+        self._open = True
+
+    def shut(self) -> None:
+        """The server is about to end: it is not ready any more."""
+        self._open = False
+
+    def live(self) -> bool:
+        return True
+
+    def ready(self) -> bool:
+        """Whether requests should be sent here: the start is over, the end has not begun and, if strict, no model has failed."""
+        return self._open and not (self._settings.strict_readiness and self._manager.failed())
+
+    def model_ready(self, name: str, version: int = LATEST) -> bool:
+        try:
+            self._serving.get(name, version)
+        except MoorageError:
+            return False
+        return True
+
+    def server_metadata(self) -> ServerMetadata:
+        return ServerMetadata(self._settings.server_name, __version__, EXTENSIONS)
+
+    def model_metadata(self, name: str, version: int = LATEST) -> ModelMetadata:
+        """Raises NotFound, or RequestError if the name is ambiguous."""
+        versions = tuple(self._serving.versions(name)) if version == LATEST else (version,)
+        return describe.metadata(self.model_config(name, version), versions)
+
+    def model_config(self, name: str, version: int = LATEST) -> ModelConfig:
+        """The configuration that is served. Raises NotFound, or RequestError if the name is ambiguous."""
+        return self._servable(name, version).config
+
+    def statistics(self, name: str = "", version: int = LATEST) -> list[ModelStatistics]:
+        """The counts of a version, of all versions of a model, or of all models. Raises InvalidArgument for an unknown one."""
+        if not name:
+            return [describe.statistics(s) for versions in self._serving.models().values() for s in versions.values()]
+        try:
+            versions = tuple(self._serving.versions(name)) if version == LATEST else (version,)
+            return [describe.statistics(self._servable(name, number)) for number in versions]
+        except (NotFound, Unavailable) as error:
+            raise InvalidArgument(str(error)) from error
+
+    async def index(self, *, ready: bool = False) -> list[IndexEntry]:
+        """What the repositories hold and what became of it. `ready` keeps only what serves."""
+        snapshot = await self._control.scan()
+        tried: dict[ModelId, list[IndexEntry]] = {}
+        for status in self._manager.index():
+            version = str(status.version) if status.version is not None else ""
+            tried.setdefault(status.id, []).append(IndexEntry(status.id.name, version, status.state, status.reason))
+        entries: list[IndexEntry] = []
+        for model, found in sorted(snapshot.models.items()):
+            if model in tried:
+                entries += tried[model]
+            elif found.problem is not None:
+                entries.append(IndexEntry(model.name, "", "UNAVAILABLE", found.problem.message))
+            else:
+                entries.append(IndexEntry(model.name))
+        return [entry for entry in entries if not ready or entry.state == "READY"]
+
+    async def load(self, name: str, options: LoadOptions | None = None) -> None:
+        """Have a model loaded, or loaded again; returns when it serves. Raises what kept it from loading."""
+        _raise_failures(await self._mode.load(name, options or LoadOptions()))
+
+    async def unload(self, name: str, *, dependents: bool = False) -> None:
+        """Have a model unloaded; returns when it is drained and closed. A model that is not loaded is no error."""
+        _raise_failures(await self._mode.unload(name, dependents=dependents))
+
+    def log_settings(self) -> dict[str, bool | int | str]:
+        return self._log.settings()
+
+    def update_log_settings(self, changes: Mapping[str, object]) -> dict[str, bool | int | str]:
+        """Raises InvalidArgument or Unsupported, and changes nothing then."""
+        self._log.update(changes)
+        return self._log.settings()
+
+    def _servable(self, name: str, version: int) -> Servable:
+        try:
+            return self._serving.get(name, version)
+        except Unavailable as error:
+            raise NotFound(str(error)) from error
+
+
+_ERRORS: dict[Code, type[MoorageError]] = {
+    Code.INVALID_ARGUMENT: InvalidArgument,
+    Code.NOT_FOUND: NotFound,
+    Code.UNAVAILABLE: Unavailable,
+    Code.UNSUPPORTED: Unsupported,
+}
+
+
+def _raise_failures(outcomes: list[Outcome]) -> None:
+    failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise _as_error(failed)
+
+
+def _as_error(failed: list[ErrorRecord]) -> MoorageError:
+    """The failures of a load as one error. What a model's own code or files did wrong is the caller's to mend: a bad argument."""
+    message = "; ".join(record.message for record in failed)
+    code = failed[0].code
+    if code is Code.INTERNAL:
+        return InvalidArgument(message)
+    return _ERRORS.get(code, Internal)(message)

@@ -1,0 +1,59 @@
+"""Looks for every fault of a repository without serving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from moorage._app import wiring
+from moorage._app.options import ServerOptions
+from moorage._execution import Loader
+from moorage._repository import Repositories, RepositorySnapshot
+from moorage.control import ModelId
+from moorage.errors import ErrorRecord, Fault, MoorageError
+
+
+@frozen
+class Finding:
+    """A fault of a model (or of a whole repository: `model` empty)."""
+
+    model: str
+    version: int | None
+    fault: Fault
+
+
+def check(options: ServerOptions, *, load: bool) -> list[Finding]:
+    """All faults of the repositories. `load` has each version loaded, one at a time, and closed again."""
+    registry = wiring.load_plugins(options.block_plugin)
+    repositories = wiring.repositories(options, registry)
+    loader = Loader(registry, wiring.load_settings(options)) if load else None
+    snapshot = repositories.scan()
+    findings = [Finding("", None, Fault(error.message, file=url)) for url, error in snapshot.public().unreadable.items()]
+    for model in sorted(snapshot.public().models):
+        findings += _of_model(repositories, snapshot, model, loader)
+    if loader is not None:
+        loader.close()
+    return findings
+
+
+def _of_model(
+    repositories: Repositories, snapshot: RepositorySnapshot, model: ModelId, loader: Loader | None
+) -> Iterator[Finding]:
+    try:
+        spec = repositories.spec(snapshot, model, None)
+    except MoorageError as error:
+        yield from _findings(model, None, error)
+        return
+    for version, version_spec in sorted(spec.versions.items()):
+        if loader is None:
+            continue
+        try:
+            loader(version_spec).close()
+        except MoorageError as error:
+            yield from _findings(model, version, error)
+
+
+def _findings(model: ModelId, version: int | None, error: MoorageError) -> Sequence[Finding]:
+    record = ErrorRecord.of(error)
+    return [Finding(str(model), version, fault) for fault in record.faults or (Fault(record.message),)]

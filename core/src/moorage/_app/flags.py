@@ -1,0 +1,64 @@
+"""What a flag of the command line is: attribute metadata of `ServerOptions`, from which command line and reference page are made."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import attrs
+from attrs import frozen
+
+METADATA = "flag"
+
+T = TypeVar("T")
+
+
+@frozen
+class Flag:
+    """How an option is given. `group` is its heading in the help, `switch` a flag without a value, `inert` one that is accepted
+    so that command lines can be moved over, but changes nothing here; its help says why."""
+
+    help: str
+    group: str
+    aliases: tuple[str, ...] = ()
+    multiple: bool = False
+    switch: bool = False
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    inert: bool = False
+
+    @staticmethod
+    def of(attribute: attrs.Attribute[Any]) -> Flag:
+        """The flag behind an attribute of `ServerOptions`."""
+        found: Flag = attribute.metadata[METADATA]
+        return found
+
+
+def name_of(attribute: attrs.Attribute[Any]) -> str:
+    """The flag's name: "--http-port" for `http_port`."""
+    return "--" + attribute.name.replace("_", "-")
+
+
+def variable_of(attribute: attrs.Attribute[Any]) -> str:
+    """The environment variable that gives the flag's value: "MOORAGE_HTTP_PORT" for `http_port`."""
+    return "MOORAGE_" + attribute.name.upper()
+
+
+class Group:
+    """Makes the attributes of one group of flags."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def __call__(self, default: T, help: str, **more: Any) -> T:  # noqa: A002 (click's own word)
+        """An attribute with this default."""
+        flag = Flag(help, self._title, **more)
+        value: T = attrs.field(default=default, metadata={METADATA: flag})
+        return value
+
+    def many(self, help: str, **more: Any) -> tuple[str, ...]:  # noqa: A002
+        """An attribute for a flag that may be given several times."""
+        return self((), help, multiple=True, **more)
+
+    def inert(self, help: str, **more: Any) -> str:  # noqa: A002
+        """An attribute for a flag of Triton's that changes nothing here."""
+        return self("", help, inert=True, **more)

@@ -1,0 +1,133 @@
+"""Everything that can be said on the command line of `moorage serve`, with Triton's names."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from moorage._app.flags import Group
+
+_repository = Group("Model repositories")
+_server = Group("Server")
+_http = Group("HTTP")
+_grpc = Group("gRPC")
+_metrics = Group("Metrics")
+_logging = Group("Logging")
+_backends = Group("Backends")
+_plugins = Group("Plugins")
+_accepted = Group("Accepted and without effect")
+
+COMPRESSION_LEVELS = ("none", "low", "medium", "high")
+
+
+@frozen
+class ServerOptions:
+    """The options of a server. Each attribute is a flag of `moorage serve` and an environment variable `MOORAGE_...`."""
+
+    model_repository: tuple[str, ...] = _repository.many(
+        "Folder or URL of a model repository; may be given several times.", aliases=("--model-store",), metavar="PATH"
+    )
+    model_control_mode: str = _repository(
+        "none",
+        "Which models are loaded, and when: none (all, at start), explicit (when a client asks), or a mode that a plugin adds.",
+        metavar="MODE",
+    )
+    load_model: tuple[str, ...] = _repository.many(
+        "A model to load at start in mode explicit; may be given several times, * alone means all.", metavar="NAME"
+    )
+    repository_poll_secs: float = _repository(15.0, "Seconds between two looks at the repositories in mode poll.")
+    model_config_name: str = _repository(
+        "", "Use configs/NAME.pbtxt of a model, where there is one, instead of config.pbtxt.", metavar="NAME"
+    )
+    model_namespacing: bool = _repository(False, "Serve models of the same name from different repositories.")
+    disable_auto_complete_config: bool = _repository(
+        False, "Do not fill in what configurations leave open; each model then needs a complete one.", switch=True
+    )
+    exit_on_error: bool = _repository(True, "End if a model cannot be loaded at start.")
+    strict_readiness: bool = _repository(True, "Be ready only while no model has failed.")
+    model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.")
+    model_load_retry_count: int = _repository(0, "How often a failed load is tried again.")
+
+    id: str = _server("triton", "The server's name in its metadata.", metavar="NAME")
+    exit_timeout_secs: int = _server(30, "How long running requests may take to finish when the server is told to end.")
+
+    allow_http: bool = _http(True, "Serve HTTP.")
+    http_address: str = _http("127.0.0.1", "Address to listen on; 0.0.0.0 opens the server to the network.", metavar="ADDRESS")
+    http_port: int = _http(8000, "Port for HTTP.")
+    reuse_http_port: bool = _http(False, "Let several servers listen on the same port.")
+    http_max_input_size: int = _http(64 << 20, "Greatest size of a request's body in bytes, also after decompression.")
+    http_header_forward_pattern: str = _http(
+        "", "Headers whose names match this regular expression become request parameters.", metavar="REGEX"
+    )
+    http_restricted_api: tuple[str, ...] = _http.many(
+        "Groups of endpoints that need a header: APIS:KEY=VALUE.", metavar="APIS:KEY=VALUE"
+    )
+
+    allow_grpc: bool = _grpc(True, "Serve gRPC.")
+    grpc_address: str = _grpc("127.0.0.1", "Address to listen on; 0.0.0.0 opens the server to the network.", metavar="ADDRESS")
+    grpc_port: int = _grpc(8001, "Port for gRPC.")
+    reuse_grpc_port: bool = _grpc(False, "Let several servers listen on the same port.")
+    grpc_header_forward_pattern: str = _grpc(
+        "", "Metadata keys that match this regular expression become request parameters.", metavar="REGEX"
+    )
+    grpc_restricted_protocol: tuple[str, ...] = _grpc.many(
+        "Groups of calls that need metadata: PROTOCOLS:KEY=VALUE, sent as triton-grpc-protocol-KEY.",
+        metavar="PROTOCOLS:KEY=VALUE",
+    )
+    grpc_infer_thread_count: int = _grpc(2, "Threads that read gRPC requests.")
+    grpc_infer_response_compression_level: str = _grpc(
+        "none", "How hard responses are compressed.", choices=COMPRESSION_LEVELS
+    )
+    grpc_use_ssl: bool = _grpc(False, "Serve gRPC over TLS.")
+    grpc_use_ssl_mutual: bool = _grpc(False, "Serve gRPC over TLS and ask clients for certificates.")
+    grpc_server_cert: str = _grpc("", "PEM file of the server's certificate.", metavar="FILE")
+    grpc_server_key: str = _grpc("", "PEM file of the server's key.", metavar="FILE")
+    grpc_root_cert: str = _grpc("", "PEM file of the certificates that clients are checked against.", metavar="FILE")
+    grpc_keepalive_time: int = _grpc(7_200_000, "Milliseconds between keepalive pings.")
+    grpc_keepalive_timeout: int = _grpc(20_000, "Milliseconds to wait for the answer to a keepalive ping.")
+    grpc_keepalive_permit_without_calls: bool = _grpc(False, "Send keepalive pings without calls in flight, too.")
+    grpc_http2_max_pings_without_data: int = _grpc(2, "Pings that may be sent without data in between; 0 for any number.")
+    grpc_http2_min_recv_ping_interval_without_data: int = _grpc(
+        300_000, "Milliseconds that a client must let pass between pings without data."
+    )
+    grpc_http2_max_ping_strikes: int = _grpc(2, "Bad pings after which a connection is closed; 0 for any number.")
+    grpc_max_connection_age: int = _grpc(0, "Milliseconds that a connection may live; 0 for ever.")
+    grpc_max_connection_age_grace: int = _grpc(0, "Milliseconds that calls may go on after that age; 0 for ever.")
+
+    allow_metrics: bool = _metrics(True, "Serve Prometheus metrics.")
+    metrics_address: str = _metrics("", "Address for metrics; that of HTTP if not given.", metavar="ADDRESS")
+    metrics_port: int = _metrics(8002, "Port for metrics.")
+    metrics_config: tuple[str, ...] = _metrics.many(
+        "A setting of the metrics: counter_latencies=false leaves the durations out.", metavar="KEY=VALUE"
+    )
+    allow_cpu_metrics: bool = _metrics(True, "Show the use of processor and memory.")
+
+    log_verbose: int = _logging(0, "Verbose messages: 0 for none.")
+    log_info: bool = _logging(True, "Log what happens.")
+    log_warning: bool = _logging(True, "Log warnings.")
+    log_error: bool = _logging(True, "Log errors.")
+    log_format: str = _logging("default", "Form of the messages.", choices=("default", "ISO8601", "json"))
+    log_file: str = _logging("", "File to log to instead of standard error.", metavar="FILE")
+
+    backend_config: tuple[str, ...] = _backends.many(
+        "A setting of a backend, BACKEND,KEY=VALUE, or of all, KEY=VALUE.", metavar="BACKEND,KEY=VALUE"
+    )
+
+    block_plugin: tuple[str, ...] = _plugins.many("A plugin not to use, by the name of its entry point.", metavar="NAME")
+
+    http_thread_count: str = _accepted.inert("HTTP is served by one event loop.")
+    grpc_infer_allocation_pool_size: str = _accepted.inert("Requests are not pooled.")
+    grpc_max_response_pool_size: str = _accepted.inert("Responses are not pooled.")
+    backend_directory: str = _accepted.inert("Backends are Python packages.")
+    cache_directory: str = _accepted.inert("Caches are Python packages.")
+    repoagent_directory: str = _accepted.inert("Repository agents are Python packages.")
+    pinned_memory_pool_byte_size: str = _accepted.inert("There is no pool of pinned memory.")
+    cuda_memory_pool_byte_size: tuple[str, ...] = _accepted.many("There is no pool of CUDA memory.", inert=True)
+    cuda_virtual_address_size: tuple[str, ...] = _accepted.many("There is no pool of CUDA memory.", inert=True)
+    min_supported_compute_capability: str = _accepted.inert("The framework decides.")
+    buffer_manager_thread_count: str = _accepted.inert("Buffers are not copied by threads of their own.")
+    enable_peer_access: str = _accepted.inert("The framework decides.")
+    model_load_gpu_limit: tuple[str, ...] = _accepted.many("Loads do not look at the memory of GPUs.", inert=True)
+    allow_gpu_metrics: str = _accepted.inert("There are no GPU metrics yet.")
+    metrics_interval_ms: str = _accepted.inert("Metrics are computed when they are asked for.")
+    host_policy: tuple[str, ...] = _accepted.many("Host policies are not applied.", inert=True)
+    strict_model_config: str = _accepted.inert("Use --disable-auto-complete-config.")

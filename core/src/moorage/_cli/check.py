@@ -1,0 +1,68 @@
+"""`moorage check`: every fault of a repository, without serving it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import attrs
+import click
+from rich.console import Console
+from rich.table import Table
+
+from moorage._app import ServerOptions
+from moorage._app.check import Finding, check as find_faults
+from moorage.errors import MoorageError
+
+
+@click.command()
+@click.argument("repository", nargs=-1, required=True, metavar="REPOSITORY...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--no-load", is_flag=True, help="Look at layout and configurations only; load no model file, run no model code.")
+@click.option("--model-config-name", default="", metavar="NAME", help="As for serve.")
+@click.option("--model-namespacing", is_flag=True, help="As for serve.")
+@click.option("--disable-auto-complete-config", is_flag=True, help="As for serve.")
+@click.option("--backend-config", multiple=True, metavar="BACKEND,KEY=VALUE", help="As for serve.")
+@click.pass_context
+def check(
+    context: click.Context,
+    repository: tuple[str, ...],
+    as_json: bool,
+    no_load: bool,
+    model_config_name: str,
+    model_namespacing: bool,
+    disable_auto_complete_config: bool,
+    backend_config: tuple[str, ...],
+) -> None:
+    """List every fault of model repositories. Each model is loaded once and closed again. Exit code 1 if there is a fault."""
+    options = ServerOptions(
+        model_repository=repository,
+        model_config_name=model_config_name,
+        model_namespacing=model_namespacing,
+        disable_auto_complete_config=disable_auto_complete_config,
+        backend_config=backend_config,
+    )
+    try:
+        findings = find_faults(options, load=not no_load)
+    except MoorageError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps([attrs.asdict(finding) for finding in findings], indent=2))
+    else:
+        _print(findings)
+    context.exit(1 if findings else 0)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    console = Console()
+    if not findings:
+        console.print("No faults.")
+        return
+    table = Table("Model", "Version", "Where", "Fault", "What to do")
+    for finding in findings:
+        fault = finding.fault
+        place = f"{fault.file}:{fault.line}" if fault.line else fault.file
+        where = "\n".join(part for part in (place, fault.field) if part)
+        version = "" if finding.version is None else str(finding.version)
+        table.add_row(finding.model, version, where, fault.message, fault.advice)
+    console.print(table)

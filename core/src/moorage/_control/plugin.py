@@ -1,0 +1,15 @@
+"""The built-in control modes as a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moorage._control.explicit import Explicit
+from moorage._control.none import NoneMode
+from moorage.control import ControlMode
+from moorage.hookspecs import hookimpl
+
+
+@hookimpl
+def control_modes() -> Iterable[type[ControlMode]]:
+    return (NoneMode, Explicit)

@@ -1,0 +1,7 @@
+"""Running requests: request checks, placement of instances, schedulers, and loading a version into a servable."""
+
+from moorage._execution.loading import Loader, LoadSettings
+from moorage._execution.servable import Servable
+from moorage._execution.statistics import Recorder, Tally
+
+__all__ = ["LoadSettings", "Loader", "Recorder", "Servable", "Tally"]

@@ -1,0 +1,149 @@
+"""Instances and their threads: each takes requests from its model's queue and answers them.
+
+The thread that makes an instance is the thread that runs and closes it, so that models may keep what belongs to a thread.
+A host for another process has the same three methods (`start`, `stop`, `recorder`) and takes from the same queue.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import structlog
+
+from moorage._execution.batching import Answer, BatchRunner
+from moorage._execution.queues import JobQueue
+from moorage._execution.statistics import Execution, Recorder
+from moorage._execution.warmup import Sample
+from moorage.backend import BatchInstance, Instance
+from moorage.config.schema import ModelConfig
+from moorage.errors import ModelError, MoorageError
+from moorage.types import InferResponse, Job
+
+Run = Callable[[Sequence[Job], Execution], Sequence[Answer]]
+
+log = structlog.get_logger("moorage.execution")
+
+
+class _FirstError:
+    """The sink of warm-up requests: keeps the first error and drops the responses."""
+
+    def __init__(self) -> None:
+        self.error: MoorageError | None = None
+
+    def send(self, response: InferResponse, *, final: bool) -> None:
+        self.error = self.error or response.error
+
+    def fail(self, error: MoorageError) -> None:
+        self.error = self.error or error
+
+    def complete(self) -> None:
+        return None
+
+
+class InstanceThread:
+    """One instance on a thread of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        config: ModelConfig,
+        queue: JobQueue,
+        make: Callable[[], Instance | BatchInstance],
+        warmups: Sequence[Sample] = (),
+    ) -> None:
+        self.name = name
+        self._warmups = warmups
+        self.recorder = Recorder()
+        self._config = config
+        self._queue = queue
+        self._make = make
+        self._made: Future[None] = Future()
+        self._thread = threading.Thread(target=self._live, name=f"instance-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Make the instance; returns when it can take requests. Raises what making it raised."""
+        self._thread.start()
+        self._made.result()
+
+    def stop(self) -> None:
+        """Wait until the thread has ended (its queue must be closed) and the instance is closed."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _live(self) -> None:
+        try:
+            instance = self._make()
+        except BaseException as error:  # a model may raise anything, SystemExit too
+            self._made.set_exception(error if isinstance(error, Exception) else ModelError(repr(error)))
+            return
+        run = self._runner(instance)
+        try:
+            self._warm_up(run)
+        except MoorageError as error:
+            self._close(instance)
+            self._made.set_exception(error)
+            return
+        self._made.set_result(None)
+        while (jobs := self._queue.take()) is not None:
+            self._run(run, jobs)
+        self._close(instance)
+
+    def _warm_up(self, run: Run) -> None:
+        """Run the warm-up requests. Raises the error of the first that fails."""
+        for sample in self._warmups:
+            for requests in sample.executions(self._config.name):
+                sink = _FirstError()
+                self._run(run, [Job(request, sink) for request in requests])
+                if sink.error is not None:
+                    raise ModelError(f"warm-up '{sample.name}': {sink.error}") from sink.error
+
+    def _runner(self, instance: Instance | BatchInstance) -> Run:
+        if isinstance(instance, BatchInstance):
+            return BatchRunner(self._config, instance)
+        execute = instance.execute
+
+        def run(jobs: Sequence[Job], times: Execution) -> Sequence[Answer]:
+            times.computing = time.monotonic_ns()
+            answers = execute(jobs)
+            times.computed = time.monotonic_ns()
+            return answers
+
+        return run
+
+    def _run(self, run: Run, jobs: list[Job]) -> None:
+        now = time.monotonic_ns()
+        times = Execution(now, now, now)
+        try:
+            answers = run(jobs, times)
+            if len(answers) != len(jobs):
+                raise ModelError(f"model '{self._config.name}' answered {len(answers)} of {len(jobs)} requests")
+        except MoorageError as error:
+            answers = [error] * len(jobs)
+        except BaseException as error:  # noqa: BLE001 a model may raise anything, SystemExit too
+            failure = ModelError(f"model '{self._config.name}' failed: {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            answers = [failure] * len(jobs)
+        times.computed = max(times.computed, times.computing)
+        times.ended = time.monotonic_ns()
+        self._deliver(jobs, answers, times)
+
+    def _deliver(self, jobs: list[Job], answers: Sequence[Answer], times: Execution) -> None:
+        recorder = self.recorder
+        recorder.executed(times, sum(job.batch_size for job in jobs))
+        for job, answer in zip(jobs, answers, strict=True):
+            if isinstance(answer, MoorageError):
+                recorder.failed(times, job.arrived_ns)
+                job.sink.fail(answer)
+            else:
+                recorder.succeeded(times, job.arrived_ns, job.batch_size)
+                if answer is not None:
+                    job.sink.send(answer, final=True)
+
+    def _close(self, instance: Instance | BatchInstance) -> None:
+        try:
+            instance.close()
+        except BaseException as error:  # noqa: BLE001 the unload goes on, whatever the model does
+            log.error("closing an instance failed", instance=self.name, model=self._config.name, error=str(error))

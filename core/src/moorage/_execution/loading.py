@@ -1,0 +1,172 @@
+"""From a version's files to a servable: complete the configuration, load the files, start the instances."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from attrs import field, frozen
+
+from moorage._execution import completion
+from moorage._execution.instances import InstanceThread
+from moorage._execution.labels import read_labels
+from moorage._execution.placement import placements
+from moorage._execution.queues import BatchQueue, FifoQueue, JobQueue
+from moorage._execution.servable import Servable
+from moorage._execution.warmup import samples
+from moorage._plugins import Registry
+from moorage._repository.spec import VersionSpec
+from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
+from moorage.config.parsed import ParsedConfig
+from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, SequenceBatching
+from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported
+
+
+@frozen
+class LoadSettings:
+    """What the command line says about loading. `backend_config` maps a backend ("" for all) to its settings."""
+
+    auto_complete: bool = True
+    default_max_batch_size: int = 4
+    backend_config: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    gpus: Sequence[int] = ()
+
+
+class Loader:
+    """Loads versions. Called on the threads of the load pool, several at once."""
+
+    def __init__(self, registry: Registry, settings: LoadSettings) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._backends: dict[str, Backend] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, spec: VersionSpec) -> Servable:
+        """Load a version. Raises a MoorageError that names the model and says what to change."""
+        files = spec.files
+        if files.path is None or files.model_path is None:
+            raise Unsupported(f"model '{spec.id}': its repository {spec.repository} is not on this machine")
+        parsed = spec.parsed
+        if self._settings.auto_complete:
+            parsed = completion.from_plugins(parsed, files, self._registry.completers)
+        settings = self._settings
+        config = completion.prepare(
+            parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete
+        )
+        _refuse_unsupported(config)
+        loaded = self._load_files(config, spec, files.path, files.model_path)
+        try:
+            return self._serve(loaded, parsed, spec, files.model_path)
+        except BaseException:
+            loaded.close()
+            raise
+
+    def close(self) -> None:
+        """Close the backends; every servable must be closed before."""
+        for backend in self._backends.values():
+            backend.close()
+
+    def _load_files(self, config: ModelConfig, spec: VersionSpec, path: Path, model_path: Path) -> LoadedModel:
+        places = placements(config)
+        backend = self._backend(config)
+        context = LoadContext(
+            model_name=config.name,
+            version=spec.version,
+            config=config,
+            version_path=path,
+            model_path=model_path,
+            model_filename=self._model_file(config, spec.files, places, backend),
+            placements=places,
+            backend_config=self._backend_config(config.backend),
+        )
+        try:
+            return backend.load(context)
+        except MoorageError:
+            raise
+        except Exception as error:
+            raise ModelError(f"model '{config.name}' version {spec.version}: {type(error).__name__}: {error}") from error
+
+    def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, model_path: Path) -> Servable:
+        signature = loaded.signature()
+        if signature is not None and self._settings.auto_complete:
+            parsed = completion.from_signature(parsed, signature, self._settings.default_max_batch_size)
+        config = completion.finish(parsed, signature, self._settings.gpus, self._registry.platforms)
+        labels = read_labels(config, model_path)
+        queue = _queue(config)
+        warmups = samples(config, model_path)
+        instances = [
+            InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups)
+            for place in placements(config)
+        ]
+        _start(instances, queue, config.name, spec.version)
+        return Servable(config, spec.version, loaded=loaded, queue=queue, instances=instances, labels=labels)
+
+    def _backend(self, config: ModelConfig) -> Backend:
+        name = config.backend
+        with self._lock:
+            found = self._backends.get(name)
+            if found is None:
+                try:
+                    found = self._backends[name] = self._registry.backend(name)()
+                except NotFound as error:
+                    raise ConfigError([Fault(str(error), field="backend")], config.name) from error
+            return found
+
+    def _backend_config(self, name: str) -> Mapping[str, str]:
+        settings = self._settings.backend_config
+        return {**settings.get("", {}), **settings.get(name, {})}
+
+    def _model_file(
+        self, config: ModelConfig, files: VersionFiles, places: Sequence[Placement], backend: Backend
+    ) -> str:
+        """The file to load: a plugin's choice, else `default_model_filename`, else the backend's own default."""
+        for place in places[:1]:
+            chosen = {name: file for name, select in self._registry.selectors if (file := select(config, files, place))}
+            if len(set(chosen.values())) > 1:
+                raise ConfigError([Fault(f"plugins disagree on the file to load: {chosen}")], config.name)
+            if chosen:
+                return next(iter(chosen.values()))
+        filename = config.default_model_filename or backend.default_model_filename
+        if files.path is not None and filename and not (files.path / filename).exists():
+            there = ", ".join(sorted(files.top_level())) or "nothing"
+            raise InvalidArgument(
+                f"model '{config.name}': {files.path} has no '{filename}' (it holds {there}); add it or set default_model_filename"
+            )
+        return filename
+
+
+def _refuse_unsupported(config: ModelConfig) -> None:
+    kinds = {SequenceBatching: "sequence_batching", Ensembling: "ensemble_scheduling"}
+    name = kinds.get(type(config.scheduling))  # type: ignore[arg-type]
+    if name is not None:
+        raise Unsupported(f"model '{config.name}': {name} is not supported yet")
+
+
+def _queue(config: ModelConfig) -> JobQueue:
+    scheduling = config.scheduling
+    if isinstance(scheduling, DynamicBatching) and config.batches:
+        return BatchQueue(
+            config.max_batch_size, scheduling.preferred_batch_size, scheduling.max_queue_delay_microseconds
+        )
+    return FifoQueue()
+
+
+def _start(instances: Sequence[InstanceThread], queue: JobQueue, model: str, version: int) -> None:
+    """Start all instances, or none: those that have started are stopped when one fails."""
+    started: list[InstanceThread] = []
+    for instance in instances:
+        try:
+            instance.start()
+        except Exception as error:
+            queue.close()
+            for other in started:
+                other.stop()
+            if isinstance(error, MoorageError):
+                raise
+            where = f"model '{model}' version {version}, instance '{instance.name}'"
+            raise ModelError(f"{where}: {type(error).__name__}: {error}") from error
+        started.append(instance)
+
+

@@ -1,0 +1,25 @@
+"""Instance groups to places: how many instances run where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.backend import Placement
+from moorage.config.schema import InstanceGroup, InstanceKind, ModelConfig
+
+
+def placements(config: ModelConfig) -> tuple[Placement, ...]:
+    """The places of all instances of a normalised configuration, `count` for each group (for each GPU of a GPU group).
+
+    Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
+    """
+    return tuple(place for group in config.instance_group if not group.passive for place in _of_group(group))
+
+
+def _of_group(group: InstanceGroup) -> Iterator[Placement]:
+    secondary = tuple((device.kind.name, device.device_id) for device in group.secondary_devices)
+    devices = group.gpus if group.kind is InstanceKind.KIND_GPU else (0,)
+    for device in devices:
+        for index in range(group.count):
+            suffix = f"_gpu{device}" if group.kind is InstanceKind.KIND_GPU else ""
+            yield Placement(f"{group.name}_{index}{suffix}", group.kind, device, group.host_policy, secondary)

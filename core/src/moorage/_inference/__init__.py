@@ -1,0 +1,5 @@
+"""InferenceService: the one room that all protocols share on the way to a model."""
+
+from moorage._inference.service import InferenceService
+
+__all__ = ["InferenceService"]

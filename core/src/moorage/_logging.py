@@ -1,0 +1,140 @@
+"""Logging: what is written, where to, and the settings that can be changed while the server runs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+from attrs import define
+
+from moorage.errors import InvalidArgument, Unsupported
+
+FORMATS = ("default", "ISO8601", "json")
+_SETTING_OF_LEVEL = {
+    "info": "log_info",
+    "warning": "log_warning",
+    "error": "log_error",
+    "critical": "log_error",
+    "exception": "log_error",
+}
+
+Setting = bool | int | str
+
+
+@define
+class LogSettings:
+    """The settings of the logging extension. `log_file` empty means standard error."""
+
+    log_file: str = ""
+    log_info: bool = True
+    log_warning: bool = True
+    log_error: bool = True
+    log_verbose_level: int = 0
+    log_format: str = "default"
+
+
+class Log:
+    """The server's log. One for a process; the last one configured is in force."""
+
+    def __init__(self, settings: LogSettings) -> None:
+        self._settings = settings
+        self._stream: TextIO = _open(settings.log_file) if settings.log_file else sys.stderr
+        self._renderers = _renderers(self._stream)
+        self._configure()
+
+    def close(self) -> None:
+        """Close the log file, if there is one; later messages go to standard error."""
+        if self._settings.log_file:
+            structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+            self._stream.close()
+
+    def settings(self) -> dict[str, Setting]:
+        """The settings by name, as the logging extension shows them."""
+        settings = self._settings
+        return {
+            "log_file": settings.log_file,
+            "log_info": settings.log_info,
+            "log_warning": settings.log_warning,
+            "log_error": settings.log_error,
+            "log_verbose_level": settings.log_verbose_level,
+            "log_format": settings.log_format,
+        }
+
+    def update(self, changes: Mapping[str, object]) -> None:
+        """Change settings; unknown names are ignored. Raises InvalidArgument naming the setting, and changes nothing then."""
+        checked = {name: _checked(name, value) for name, value in changes.items() if hasattr(self._settings, name)}
+        for name, value in checked.items():
+            setattr(self._settings, name, value)
+
+    def _configure(self) -> None:
+        structlog.configure(
+            processors=[
+                structlog.stdlib.add_log_level,
+                self._drop_unwanted,
+                structlog.processors.format_exc_info,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                self._render,
+            ],
+            logger_factory=structlog.PrintLoggerFactory(self._stream),
+            cache_logger_on_first_use=False,
+        )
+        root = logging.getLogger()
+        root.handlers = [_ToStructlog()]
+        root.setLevel(logging.WARNING)
+
+    def _drop_unwanted(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        level = event["level"]
+        wanted = self._settings.log_verbose_level > 0 if level == "debug" else getattr(
+            self._settings, _SETTING_OF_LEVEL.get(level, "log_error")
+        )
+        if not wanted:
+            raise structlog.DropEvent
+        return event
+
+    def _render(self, logger: object, method: str, event: MutableMapping[str, Any]) -> str:
+        return str(self._renderers[self._settings.log_format](logger, method, event))
+
+
+class _ToStructlog(logging.Handler):
+    """Brings what libraries log through the standard library into the same log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = structlog.get_logger(record.name)
+        level = record.levelname.lower()
+        method = getattr(logger, level if level in _SETTING_OF_LEVEL or level == "debug" else "info")
+        method(record.getMessage(), exc_info=record.exc_info or None)
+
+
+def _renderers(stream: TextIO) -> dict[str, Any]:
+    console = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
+    return {
+        "default": console,
+        "ISO8601": structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False),
+        "json": structlog.processors.JSONRenderer(),
+    }
+
+
+def _open(path: str) -> TextIO:
+    try:
+        return open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (open as long as the process)
+    except OSError as error:
+        raise InvalidArgument(f"--log-file: '{path}' cannot be written: {error.strerror}") from error
+
+
+def _checked(name: str, value: object) -> Setting:
+    if name == "log_file":
+        raise Unsupported("the log file can only be set at start, with --log-file")
+    if name == "log_format":
+        if value not in FORMATS:
+            raise InvalidArgument(f"log_format is '{value}', it may be one of {', '.join(FORMATS)}")
+        return str(value)
+    if name == "log_verbose_level":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidArgument(f"log_verbose_level is {value!r}, it must be a whole number of 0 or more")
+        return value
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{name} is {value!r}, it must be true or false")
+    return value

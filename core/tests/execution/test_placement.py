@@ -1,0 +1,27 @@
+"""Instance groups to places."""
+
+from __future__ import annotations
+
+from moorage._execution.placement import placements
+from moorage.config.schema import InstanceGroup, InstanceKind, ModelConfig
+
+
+def test_groups_become_places_in_order() -> None:
+    config = ModelConfig(
+        name="m",
+        instance_group=(
+            InstanceGroup(name="cpus", kind=InstanceKind.KIND_CPU, count=2, host_policy="near"),
+            InstanceGroup(name="gpus", kind=InstanceKind.KIND_GPU, count=2, gpus=(0, 3)),
+            InstanceGroup(name="idle", kind=InstanceKind.KIND_CPU, count=1, passive=True),
+        ),
+    )
+    found = [(place.name, place.kind.name, place.device_id) for place in placements(config)]
+    assert found == [
+        ("cpus_0", "KIND_CPU", 0),
+        ("cpus_1", "KIND_CPU", 0),
+        ("gpus_0_gpu0", "KIND_GPU", 0),
+        ("gpus_1_gpu0", "KIND_GPU", 0),
+        ("gpus_0_gpu3", "KIND_GPU", 3),
+        ("gpus_1_gpu3", "KIND_GPU", 3),
+    ]
+    assert placements(config)[0].host_policy == "near"

@@ -1,0 +1,1 @@
+"""What Triton was recorded to do, compared with what moorage does."""
