@@ -16,9 +16,10 @@ from moorage._app.options import ServerOptions
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "flags.md"
 HEAD = """# Flags of `moorage serve`
 
-The names are those of Triton's `tritonserver`, so that a command line can be moved over as it is. Each flag can also be given as an
-environment variable; a flag on the command line wins. Flags that may be given several times take values separated by spaces from their
-variable. Booleans are written `true` or `false`.
+The names are those of Triton's `tritonserver`, so that a command line can be moved over as it is. Each flag can also be given
+as an
+environment variable; a flag on the command line wins. Flags that may be given several times take values separated by spaces
+from their variable. Booleans are written `true` or `false`.
 
 This page is written by `scripts/write_flags.py`.
 """
@@ -26,9 +27,13 @@ This page is written by `scripts/write_flags.py`.
 
 def page() -> str:
     """The whole page."""
-    fields = attrs.fields(ServerOptions)
-    groups = groupby(fields, key=lambda field: Flag.of(field).group)
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(ServerOptions)
+    groups = groupby(fields, key=_group)
     return HEAD + "".join(f"\n## {title}\n\n" + "\n".join(_table(list(members))) + "\n" for title, members in groups)
+
+
+def _group(field: attrs.Attribute[Any]) -> str:
+    return Flag.of(field).group
 
 
 def _table(members: list[attrs.Attribute[Any]]) -> Iterator[str]:

@@ -34,7 +34,8 @@ def declared(distribution: Path) -> tuple[set[str], set[str]]:
     project = tomllib.loads((distribution / "pyproject.toml").read_text())["project"]
     extras = [one for group in project.get("optional-dependencies", {}).values() for one in group]
     required, optional = (
-        {normal(re.split(r"[\s\[<>=~!;]", line, maxsplit=1)[0]) for line in lines} for lines in (project["dependencies"], extras)
+        {normal(re.split(r"[\s\[<>=~!;]", line, maxsplit=1)[0]) for line in lines}
+        for lines in (project["dependencies"], extras)
     )
     return required, optional
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
+from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
@@ -87,8 +88,10 @@ class Log:
 
     def _drop_unwanted(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         level = event["level"]
-        wanted = self._settings.log_verbose_level > 0 if level == "debug" else getattr(
-            self._settings, _SETTING_OF_LEVEL.get(level, "log_error")
+        wanted = (
+            self._settings.log_verbose_level > 0
+            if level == "debug"
+            else getattr(self._settings, _SETTING_OF_LEVEL.get(level, "log_error"))
         )
         if not wanted:
             raise structlog.DropEvent
@@ -119,7 +122,7 @@ def _renderers(stream: TextIO) -> dict[str, Any]:
 
 def _open(path: str) -> TextIO:
     try:
-        return open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (open as long as the process)
+        return Path(path).open("a", encoding="utf-8", buffering=1)
     except OSError as error:
         raise InvalidArgument(f"--log-file: '{path}' cannot be written: {error.strerror}") from error
 

@@ -108,7 +108,7 @@ class Instance(ABC):
 
     def close(self) -> None:
         """Give back what the instance holds. Called once, after its last `execute`."""
-        return None
+        return
 
 
 class BatchInstance(ABC):
@@ -125,7 +125,7 @@ class BatchInstance(ABC):
 
     def close(self) -> None:
         """Give back what the instance holds. Called once, after its last `run`."""
-        return None
+        return
 
 
 class LoadedModel(ABC):
@@ -137,11 +137,14 @@ class LoadedModel(ABC):
 
     @abstractmethod
     def instance(self, placement: Placement) -> Instance | BatchInstance:
-        """A new instance at this place. Called once for each, on a load thread. Raises an error that says why if it cannot be."""
+        """A new instance at this place. Called once for each, on a load thread.
+
+        Raises an error that says why if it cannot be.
+        """
 
     def close(self) -> None:
         """Give back what is shared by the instances. Called once, after they are closed."""
-        return None
+        return
 
 
 class Backend(ABC):
@@ -158,8 +161,11 @@ class Backend(ABC):
 
     @abstractmethod
     def load(self, context: LoadContext) -> LoadedModel:
-        """Read a version's files. Slow, on a load thread; several loads may run at once. Import the framework here, not before."""
+        """Read a version's files. Slow, on a load thread; several loads may run at once.
+
+        Import the framework here, not before.
+        """
 
     def close(self) -> None:
         """The server ends; all models are closed."""
-        return None
+        return

@@ -25,8 +25,8 @@ class ModelId(NamedTuple):
 class FoundModel:
     """A model as the last look at the repositories found it.
 
-    `fingerprint` changes whenever its configuration, its files or the set of its versions does. `problem` is set when it cannot be
-    loaded as it stands (its configuration does not parse, its name is in two repositories, ...).
+    `fingerprint` changes whenever its configuration, its files or the set of its versions does. `problem` is set when it
+    cannot be loaded as it stands (its configuration does not parse, its name is in two repositories, ...).
     """
 
     id: ModelId
@@ -60,8 +60,8 @@ class Snapshot:
 class LoadOptions:
     """How a load differs from what the repository says.
 
-    `config` replaces the model's configuration (JSON text), `files` maps "VERSION/PATH" to contents that replace the model's folder,
-    `force` loads even if nothing has changed.
+    `config` replaces the model's configuration (JSON text), `files` maps "VERSION/PATH" to contents that replace the model's
+    folder, `force` loads even if nothing has changed.
     """
 
     config: str | None = None
@@ -101,12 +101,15 @@ class ControlContext(Protocol):
     async def want(self, models: Sequence[ModelId], options: LoadOptions | None = None) -> list[Outcome]:
         """Have these models loaded as the last scan found them; returns when each serves or has failed.
 
-        What they depend on is loaded first. A model that is loaded and unchanged is left alone, a changed one is replaced without losing
-        a request, a failed replacement leaves the old one serving.
+        What they depend on is loaded first. A model that is loaded and unchanged is left alone, a changed one is replaced
+        without losing a request, a failed replacement leaves the old one serving.
         """
 
     async def release(self, models: Sequence[ModelId], *, dependents: bool = False) -> list[Outcome]:
-        """Have these models unloaded; returns when they are drained and closed. `dependents` unloads what only they used, too."""
+        """Have these models unloaded; returns when they are drained and closed.
+
+        `dependents` unloads what only they used, too.
+        """
 
 
 class ControlMode(ABC):
@@ -124,7 +127,7 @@ class ControlMode(ABC):
 
     async def run(self) -> None:
         """Watch for changes until cancelled. The default watches nothing."""
-        return None
+        return
 
     @abstractmethod
     async def load(self, name: str, options: LoadOptions) -> list[Outcome]:

@@ -1,6 +1,7 @@
 """The hooks of a plugin. All are called at start or while a model is loaded, never for a request.
 
-A plugin is a module (or object) behind an entry point of the group "moorage" with functions of these names, marked with `hookimpl`:
+A plugin is a module (or object) behind an entry point of the group "moorage" with functions of these names, marked with
+`hookimpl`:
 
     [project.entry-points.moorage]
     mybackend = "my_package.plugin"
@@ -52,8 +53,8 @@ def backends() -> Iterable[type[Backend]]:  # type: ignore[empty-body]
 def discover_model(files: VersionFiles) -> ModelMatch | None:
     """Which backend reads these files, by their names alone; None if this plugin's does not.
 
-    Called when the configuration names neither backend nor platform, or names no file. Contents are not there yet. Different answers of
-    two plugins are an error that names both.
+    Called when the configuration names neither backend nor platform, or names no file. Contents are not there yet. Different
+    answers of two plugins are an error that names both.
     """
 
 
@@ -70,8 +71,8 @@ def complete_config(config: ModelConfig, files: VersionFiles) -> ModelConfig | N
     """Fill in what the configuration leaves open, from the files; None if there is nothing to say.
 
     Called on a load thread, when the files are local and auto-completion is on, for the configuration's own backend only if the
-    plugin looks (`config.backend`). What the user has written must stay, with the one exception that Triton makes: a Python model may
-    raise `max_batch_size`. What the file's signature declares is filled in by the core; this hook is for the rest.
+    plugin looks (`config.backend`). What the user has written must stay, with the one exception that Triton makes: a Python
+    model may raise `max_batch_size`. What the file's signature declares is filled in by the core; this hook is for the rest.
     """
 
 

@@ -15,8 +15,10 @@ class Entry(NamedTuple):
     """One file or folder below a repository's root.
 
     `path` is relative to the root, with forward slashes and no leading one. `fingerprint` changes whenever the content
-    does (an ETag, a generation, or size + mtime + inode); folders have none. Stores without folders list files alone. A folder or file
-    below the root that may not be read is listed with a fingerprint that begins with `UNREADABLE`: it stops nothing but its model.
+    does (an ETag, a generation, or size + mtime + inode); folders have none. Stores without folders list files alone. A
+    folder or file
+    below the root that may not be read is listed with a fingerprint that begins with `UNREADABLE`: it stops nothing but its
+    model.
     """
 
     path: str
@@ -28,8 +30,8 @@ class Entry(NamedTuple):
 class Storage(ABC):
     """Read access to model repositories under the URLs of some schemes.
 
-    Methods block and are called on worker threads, possibly at the same time. They raise `StorageError` with what happened and the next
-    step; an error must never look like an empty listing.
+    Methods block and are called on worker threads, possibly at the same time. They raise `StorageError` with what happened
+    and the next step; an error must never look like an empty listing.
     """
 
     schemes: ClassVar[Sequence[str]]

@@ -84,5 +84,5 @@ def test_a_wrong_change_changes_nothing(
 
 
 def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="--log-file.*nowhere"):
+    with pytest.raises(InvalidArgument, match=r"--log-file.*nowhere"):
         Log(LogSettings(log_file=str(tmp_path / "nowhere" / "server.log")))

@@ -56,7 +56,9 @@ class Scripted(Instance):
         raise RuntimeError("a close that fails must not hang the unload")
 
 
-def run(act: Callable[[Sequence[Job]], Sequence[InferResponse | MoorageError | None]]) -> tuple[Recording, InstanceThread, Scripted]:
+def run(
+    act: Callable[[Sequence[Job]], Sequence[InferResponse | MoorageError | None]],
+) -> tuple[Recording, InstanceThread, Scripted]:
     """Run one request through an instance, then close it."""
     queue, made = FifoQueue(), []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +58,7 @@ def test_batches_keep_the_order_and_the_limit(rows: list[int]) -> None:
         batches.append(batch)
     assert [item for batch in batches for item in batch] == jobs
     assert all(sum(item.batch_size for item in batch) <= 4 for batch in batches)
-    for batch, following in zip(batches, batches[1:], strict=False):
+    for batch, following in pairwise(batches):
         assert sum(item.batch_size for item in batch) + following[0].batch_size > 4
 
 

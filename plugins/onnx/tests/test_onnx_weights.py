@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -41,6 +42,14 @@ print("unharmed")
 def test_external_weights_are_used(instance: Callable[..., Any]) -> None:
     values = instance("table").run({"ROW": np.array([2, 4095])}, ["VALUES"])["VALUES"]
     np.testing.assert_array_equal(values[:, 0], [16, 32760])
+
+
+def test_an_instance_keeps_the_weights_that_its_session_reads(instance: Callable[..., Any]) -> None:
+    alone = instance("table")
+    gc.collect()
+    ballast = [np.full(4096 * 8, np.nan, np.float32) for _ in range(50)]
+    values = alone.run({"ROW": np.arange(4096)}, ["VALUES"])["VALUES"]
+    assert np.isfinite(values).all() and len(ballast) == 50
 
 
 @pytest.mark.parametrize("harm", ["truncate", "overwrite"])

@@ -38,7 +38,9 @@ def statistics(servable: Servable) -> ModelStatistics:
         cache_hit=Duration(),
         cache_miss=Duration(),
         batch_stats=tuple(
-            BatchStatistics(rows, _duration(batch.compute_input), _duration(batch.compute_infer), _duration(batch.compute_output))
+            BatchStatistics(
+                rows, _duration(batch.compute_input), _duration(batch.compute_infer), _duration(batch.compute_output)
+            )
             for rows, batch in sorted(counts.batches.items())
         ),
         pending=servable.pending,

@@ -50,7 +50,7 @@ class AdminSettings:
 
 
 class AdminService:
-    """Everything about models that is not an inference. Called on the server's event loop; the plain methods from any thread."""
+    """Everything about models that is not an inference. Coroutines run on the server's event loop, plain methods anywhere."""
 
     def __init__(
         self,
@@ -82,7 +82,10 @@ class AdminService:
         return True
 
     def ready(self) -> bool:
-        """Whether requests should be sent here: the start is over, the end has not begun and, if strict, no model has failed."""
+        """Whether requests should be sent here.
+
+        The start is over, the end has not begun and, if strict, no model has failed.
+        """
         return self._open and not (self._settings.strict_readiness and self._manager.failed())
 
     def model_ready(self, name: str, version: int = LATEST) -> bool:
@@ -169,7 +172,7 @@ def _raise_failures(outcomes: list[Outcome]) -> None:
 
 
 def _as_error(failed: list[ErrorRecord]) -> MoorageError:
-    """The failures of a load as one error. What a model's own code or files did wrong is the caller's to mend: a bad argument."""
+    """The failures of a load as one error. What a model's own code or files did wrong is a bad argument."""
     message = "; ".join(record.message for record in failed)
     code = failed[0].code
     if code is Code.INTERNAL:

@@ -50,7 +50,10 @@ class Application:
         self._grpc_options = wiring.grpc_options(options)
 
     def run(self, on_started: OnStarted) -> int:
-        """Serve until SIGTERM or SIGINT; the exit code. Calls `on_started` with the index when all initial models have been tried."""
+        """Serve until SIGTERM or SIGINT; the exit code.
+
+        Calls `on_started` with the index when all initial models have been tried.
+        """
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(self._run(on_started))
 
@@ -127,7 +130,9 @@ class Application:
             log.error("model failed to load", model=str(outcome.id), error=outcome.error.message if outcome.error else "")
         if failed and self._options.exit_on_error:
             names = ", ".join(str(outcome.id) for outcome in failed)
-            raise Internal(f"not started, since these models failed to load: {names}; --exit-on-error=false starts without them")
+            raise Internal(
+                f"not started, since these models failed to load: {names}; --exit-on-error=false starts without them"
+            )
 
     def _servers(self, inference: InferenceService, admin: AdminService) -> list[HttpServer | GrpcServer]:
         made: list[HttpServer | GrpcServer] = []
@@ -140,7 +145,7 @@ class Application:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it can be had: it takes a third less of the processor for a small request."""
+    """Uvloop where it can be had: it takes a third less of the processor for a small request."""
     try:
         import uvloop  # noqa: PLC0415 (not to be had on Windows)
     except ImportError:

@@ -1,4 +1,7 @@
-"""What a flag of the command line is: attribute metadata of `ServerOptions`, from which command line and reference page are made."""
+"""What a flag of the command line is.
+
+Attribute metadata of `ServerOptions`, from which command line and reference page are made.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ T = TypeVar("T")
 @frozen
 class Flag:
     """How an option is given. `group` is its heading in the help, `switch` a flag without a value, `inert` one that is accepted
-    so that command lines can be moved over, but changes nothing here; its help says why."""
+    so that command lines can be moved over, but changes nothing here; its help says why.
+    """
 
     help: str
     group: str

@@ -42,6 +42,9 @@ class ServerOptions:
     disable_auto_complete_config: bool = _repository(
         False, "Do not fill in what configurations leave open; each model then needs a complete one.", switch=True
     )
+    substitute_variables: bool = _repository(
+        False, "Replace ${NAME} in configurations by the environment variable NAME, as one value.", switch=True
+    )
     exit_on_error: bool = _repository(True, "End if a model cannot be loaded at start.")
     strict_readiness: bool = _repository(True, "Be ready only while no model has failed.")
     model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.")
@@ -58,6 +61,7 @@ class ServerOptions:
     http_header_forward_pattern: str = _http(
         "", "Headers whose names match this regular expression become request parameters.", metavar="REGEX"
     )
+    http_json_halves: bool = _http(False, "Take and give FP16 and BF16 tensors as JSON numbers, too, not only in binary form.")
     http_restricted_api: tuple[str, ...] = _http.many(
         "Groups of endpoints that need a header: APIS:KEY=VALUE.", metavar="APIS:KEY=VALUE"
     )
@@ -74,9 +78,7 @@ class ServerOptions:
         metavar="PROTOCOLS:KEY=VALUE",
     )
     grpc_infer_thread_count: int = _grpc(2, "Threads that read gRPC requests.")
-    grpc_infer_response_compression_level: str = _grpc(
-        "none", "How hard responses are compressed.", choices=COMPRESSION_LEVELS
-    )
+    grpc_infer_response_compression_level: str = _grpc("none", "How hard responses are compressed.", choices=COMPRESSION_LEVELS)
     grpc_use_ssl: bool = _grpc(False, "Serve gRPC over TLS.")
     grpc_use_ssl_mutual: bool = _grpc(False, "Serve gRPC over TLS and ask clients for certificates.")
     grpc_server_cert: str = _grpc("", "PEM file of the server's certificate.", metavar="FILE")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moorage._app.options import ServerOptions
-from moorage._control import ControlSettings, plugin as control_plugin
+from moorage._control import ControlSettings
+from moorage._control import plugin as control_plugin
 from moorage._execution import LoadSettings
 from moorage._execution.devices import gpus
 from moorage._logging import LogSettings
@@ -34,6 +36,7 @@ def repositories(options: ServerOptions, registry: Registry) -> Repositories:
         namespacing=options.model_namespacing,
         config_name=options.model_config_name,
         auto_complete=not options.disable_auto_complete_config,
+        variables=dict(os.environ) if options.substitute_variables else None,
     )
 
 
@@ -49,7 +52,10 @@ def load_settings(options: ServerOptions) -> LoadSettings:
 
 
 def backend_config(values: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """`--backend-config` values by backend, "" for those of all. Raises InvalidArgument for one that is not [BACKEND,]KEY=VALUE."""
+    """`--backend-config` values by backend, "" for those of all.
+
+    Raises InvalidArgument for one that is not [BACKEND,]KEY=VALUE.
+    """
     found: dict[str, dict[str, str]] = {}
     for text in values:
         target, equals, value = text.partition("=")
@@ -93,6 +99,7 @@ def http_options(options: ServerOptions) -> HttpOptions:
         header_forward_pattern=options.http_header_forward_pattern,
         restricted=parse_restricted(options.http_restricted_api),
         max_input_size=options.http_max_input_size,
+        json_halves=options.http_json_halves,
     )
 
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from moorage._app import ServerOptions
-from moorage._app.check import Finding, check as find_faults
+from moorage._app.check import Finding
+from moorage._app.check import check as find_faults
 from moorage.errors import MoorageError
 
 

@@ -22,6 +22,5 @@ class NoneMode(ControlMode):
 
     @staticmethod
     def _refusal(action: str, name: str) -> Unavailable:
-        return Unavailable(
-            f"cannot {action} model '{name}': the model control mode is NONE; start with --model-control-mode=explicit to {action} models on request"
-        )
+        mode = "the model control mode is NONE, which loads everything at start and nothing later"
+        return Unavailable(f"cannot {action} model '{name}': {mode}; start the server with --model-control-mode=explicit")

@@ -45,7 +45,7 @@ class BatchRunner:
             return self._run(jobs, times)
         except MoorageError as error:
             return [error] * len(jobs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  a framework may raise anything
             return [ModelError(f"model '{self._model}': {error}")] * len(jobs)
 
     def _run(self, jobs: Sequence[Job], times: Execution) -> Sequence[Answer]:
@@ -92,7 +92,7 @@ class BatchRunner:
         for tensor in tensors:
             if tensor.array.shape[0] != ends[-1]:
                 raise ModelError(
-                    f"output '{tensor.name}' of model '{self._model}' has {tensor.array.shape[0]} rows for a batch of {ends[-1]}"
+                    f"output '{tensor.name}' of model '{self._model}' has {len(tensor.array)} rows for a batch of {ends[-1]}"
                 )
         return [
             InferResponse([Tensor(t.name, t.datatype, t.array[end - count : end]) for t in tensors])

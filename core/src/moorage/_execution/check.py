@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from attrs import evolve, frozen
@@ -53,9 +53,8 @@ class RequestCheck:
         for tensor in inputs.values():
             spec = self._inputs[tensor.name]
             if tensor.datatype is not spec.datatype:
-                raise RequestError(
-                    f"input '{tensor.name}' of model '{self._model}' is {spec.datatype.wire}, the request gave {tensor.datatype.wire}"
-                )
+                given = tensor.datatype.wire
+                raise RequestError(f"input '{tensor.name}' of model '{self._model}' is {spec.datatype.wire}, not {given}")
             shape = tensor.array.shape
             if spec.batched:
                 batch = self._check_batch(tensor.name, shape, batch)
@@ -66,9 +65,7 @@ class RequestCheck:
                 inputs[tensor.name] = _reshaped(tensor, spec, spec.dims, spec.reshape)
         for output in request.outputs:
             if output.name not in self._outputs:
-                raise RequestError(
-                    f"model '{self._model}' has no output '{output.name}', it has {_names(self._output_names)}"
-                )
+                raise RequestError(f"model '{self._model}' has no output '{output.name}', it has {_names(self._output_names)}")
         return batch or 1
 
     def restore(self, response: InferResponse) -> None:
@@ -80,13 +77,11 @@ class RequestCheck:
         spec = self._reshaped_outputs.get(tensor.name)
         return tensor if spec is None or spec.reshape is None else _reshaped(tensor, spec, spec.reshape, spec.dims)
 
-    def _check_names(self, given: Sequence[str] | object) -> None:
-        names = frozenset(given)  # type: ignore[call-overload]
+    def _check_names(self, given: Iterable[str]) -> None:
+        names = frozenset(given)
         unknown = names - self._inputs.keys()
         if unknown:
-            raise RequestError(
-                f"model '{self._model}' has no input {_names(sorted(unknown))}, it has {_names(self._inputs)}"
-            )
+            raise RequestError(f"model '{self._model}' has no input {_names(sorted(unknown))}, it has {_names(self._inputs)}")
         missing = self._required - names
         if missing:
             raise RequestError(f"model '{self._model}' needs input {_names(sorted(missing))}, which the request lacks")
@@ -94,7 +89,7 @@ class RequestCheck:
     def _check_batch(self, name: str, shape: tuple[int, ...], batch: int) -> int:
         if not shape:
             raise RequestError(
-                f"input '{name}' of model '{self._model}' has no dimensions, the first must be the batch size (model batches up to {self._max_batch})"
+                f"input '{name}' of model '{self._model}' has no dimensions; the first is the batch, up to {self._max_batch}"
             )
         rows = shape[0]
         if batch and rows != batch:
@@ -103,7 +98,7 @@ class RequestCheck:
             )
         if not 1 <= rows <= self._max_batch:
             raise RequestError(
-                f"batch size {rows} of input '{name}' is outside 1..{self._max_batch}, the max_batch_size of model '{self._model}'"
+                f"batch size {rows} of input '{name}' is outside 1..{self._max_batch}, what model '{self._model}' takes"
             )
         return rows
 
@@ -131,5 +126,5 @@ def _reshaped(tensor: Tensor, spec: _Spec, before: tuple[int, ...], after: tuple
     return evolve(tensor, array=np.reshape(tensor.array, head + target))
 
 
-def _names(names: object) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"  # type: ignore[attr-defined]
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

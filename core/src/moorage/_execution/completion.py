@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from moorage._repository import complete
 from moorage.backend import Signature, VersionFiles
 from moorage.config import KNOWN, normalise, validate
 from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
 from moorage.errors import ConfigError, Fault, PluginError
-from moorage._repository import complete
 
 Completer = Callable[[ModelConfig, VersionFiles], ModelConfig | None]
 
 
-def from_plugins(
-    parsed: ParsedConfig, files: VersionFiles, completers: Sequence[tuple[str, Completer]]
-) -> ParsedConfig:
+def from_plugins(parsed: ParsedConfig, files: VersionFiles, completers: Sequence[tuple[str, Completer]]) -> ParsedConfig:
     """Let every plugin fill in what is open. Raises PluginError if one changes what the user has set."""
     for plugin, fill in completers:
         config = fill(parsed.config, files)
@@ -38,9 +36,7 @@ def from_signature(parsed: ParsedConfig, signature: Signature, default_max_batch
     return parsed.with_config(complete.fill(parsed, signature, default_max_batch_size))
 
 
-def prepare(
-    parsed: ParsedConfig, gpus: Sequence[int], platforms: Mapping[str, str], *, auto_complete: bool
-) -> ModelConfig:
+def prepare(parsed: ParsedConfig, gpus: Sequence[int], platforms: Mapping[str, str], *, auto_complete: bool) -> ModelConfig:
     """The configuration as the backend is given it; with `auto_complete`, what the model's file may still tell can be open.
 
     Raises ConfigError with all faults that the file cannot heal.
@@ -51,9 +47,7 @@ def prepare(
     return normalise(parsed.config, gpus=gpus, source=parsed)
 
 
-def finish(
-    parsed: ParsedConfig, signature: Signature | None, gpus: Sequence[int], platforms: Mapping[str, str]
-) -> ModelConfig:
+def finish(parsed: ParsedConfig, signature: Signature | None, gpus: Sequence[int], platforms: Mapping[str, str]) -> ModelConfig:
     """The configuration as it is served: checked as a whole, against the file's signature, defaults filled in.
 
     Raises ConfigError with all faults.

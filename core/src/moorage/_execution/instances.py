@@ -76,7 +76,7 @@ class InstanceThread:
     def _live(self) -> None:
         try:
             instance = self._make()
-        except BaseException as error:  # a model may raise anything, SystemExit too
+        except BaseException as error:  # noqa: BLE001  a model may raise anything, SystemExit too
             self._made.set_exception(error if isinstance(error, Exception) else ModelError(repr(error)))
             return
         run = self._runner(instance)
@@ -145,5 +145,5 @@ class InstanceThread:
     def _close(self, instance: Instance | BatchInstance) -> None:
         try:
             instance.close()
-        except BaseException as error:  # noqa: BLE001 the unload goes on, whatever the model does
-            log.error("closing an instance failed", instance=self.name, model=self._config.name, error=str(error))
+        except BaseException:  # the unload goes on, whatever the model does
+            log.exception("closing an instance failed", instance=self.name, model=self._config.name)

@@ -28,4 +28,6 @@ def _read(filename: str, model_path: Path | None, model: str, field: str) -> Seq
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         advice = f"put the file into {model_path}, or take label_filename out of the configuration"
-        raise ConfigError([Fault(f"label file '{filename}' cannot be read: {error}", field=field, advice=advice)], model) from error
+        raise ConfigError(
+            [Fault(f"label file '{filename}' cannot be read: {error}", field=field, advice=advice)], model
+        ) from error

@@ -52,9 +52,7 @@ class Loader:
         if self._settings.auto_complete:
             parsed = completion.from_plugins(parsed, files, self._registry.completers)
         settings = self._settings
-        config = completion.prepare(
-            parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete
-        )
+        config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
         _refuse_unsupported(config)
         loaded = self._load_files(config, spec, files.path, files.model_path)
         try:
@@ -97,8 +95,7 @@ class Loader:
         queue = _queue(config)
         warmups = samples(config, model_path)
         instances = [
-            InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups)
-            for place in placements(config)
+            InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups) for place in placements(config)
         ]
         _start(instances, queue, config.name, spec.version)
         return Servable(config, spec.version, loaded=loaded, queue=queue, instances=instances, labels=labels)
@@ -118,9 +115,7 @@ class Loader:
         settings = self._settings.backend_config
         return {**settings.get("", {}), **settings.get(name, {})}
 
-    def _model_file(
-        self, config: ModelConfig, files: VersionFiles, places: Sequence[Placement], backend: Backend
-    ) -> str:
+    def _model_file(self, config: ModelConfig, files: VersionFiles, places: Sequence[Placement], backend: Backend) -> str:
         """The file to load: a plugin's choice, else `default_model_filename`, else the backend's own default."""
         for place in places[:1]:
             chosen = {name: file for name, select in self._registry.selectors if (file := select(config, files, place))}
@@ -131,15 +126,14 @@ class Loader:
         filename = config.default_model_filename or backend.default_model_filename
         if files.path is not None and filename and not (files.path / filename).exists():
             there = ", ".join(sorted(files.top_level())) or "nothing"
-            raise InvalidArgument(
-                f"model '{config.name}': {files.path} has no '{filename}' (it holds {there}); add it or set default_model_filename"
-            )
+            advice = "add it or set default_model_filename"
+            raise InvalidArgument(f"model '{config.name}': {files.path} has no '{filename}' (it holds {there}); {advice}")
         return filename
 
 
 def _refuse_unsupported(config: ModelConfig) -> None:
     kinds = {SequenceBatching: "sequence_batching", Ensembling: "ensemble_scheduling"}
-    name = kinds.get(type(config.scheduling))  # type: ignore[arg-type]
+    name = kinds.get(type(config.scheduling))
     if name is not None:
         raise Unsupported(f"model '{config.name}': {name} is not supported yet")
 
@@ -147,9 +141,7 @@ def _refuse_unsupported(config: ModelConfig) -> None:
 def _queue(config: ModelConfig) -> JobQueue:
     scheduling = config.scheduling
     if isinstance(scheduling, DynamicBatching) and config.batches:
-        return BatchQueue(
-            config.max_batch_size, scheduling.preferred_batch_size, scheduling.max_queue_delay_microseconds
-        )
+        return BatchQueue(config.max_batch_size, scheduling.preferred_batch_size, scheduling.max_queue_delay_microseconds)
     return FifoQueue()
 
 
@@ -168,5 +160,3 @@ def _start(instances: Sequence[InstanceThread], queue: JobQueue, model: str, ver
             where = f"model '{model}' version {version}, instance '{instance.name}'"
             raise ModelError(f"{where}: {type(error).__name__}: {error}") from error
         started.append(instance)
-
-

@@ -53,8 +53,8 @@ class FifoQueue:
 class BatchQueue:
     """Requests that wait together run together, up to `max_rows` rows: the dynamic batcher.
 
-    An idle instance takes what waits. With `delay_us` it waits that long for a batch of a preferred size (the largest that still fits),
-    counted from the arrival of the oldest request.
+    An idle instance takes what waits. With `delay_us` it waits that long for a batch of a preferred size (the largest that
+    still fits), counted from the arrival of the oldest request.
     """
 
     def __init__(self, max_rows: int, preferred: tuple[int, ...] = (), delay_us: int = 0) -> None:
@@ -111,5 +111,3 @@ class BatchQueue:
 
     def __len__(self) -> int:
         return len(self._jobs)
-
-

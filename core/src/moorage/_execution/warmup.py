@@ -33,7 +33,10 @@ class Sample:
 
 
 def samples(config: ModelConfig, model_path: Path) -> Sequence[Sample]:
-    """The samples of a configuration; those with batch size 0 are left out. Raises ConfigError naming setting, input and file."""
+    """The samples of a configuration; those with batch size 0 are left out.
+
+    Raises ConfigError naming setting, input and file.
+    """
     return [_sample(config, item, index, model_path) for index, item in enumerate(config.model_warmup) if item.batch_size]
 
 
@@ -85,4 +88,3 @@ def _from_file(name: str, item: WarmupInput, filename: str, folder: Path) -> np.
     if len(raw) < count * item.data_type.size:
         raise ValueError(f"data file '{filename}' has {len(raw)} bytes, {count * item.data_type.size} are needed")
     return np.frombuffer(raw, item.data_type.numpy, count).reshape(item.dims)
-

@@ -31,7 +31,8 @@ class InferenceService:
     def submit(self, request: InferRequest, sink: Sink, *, unary: bool = False) -> None:
         """Run a request; its responses go to `sink`. Any thread. `unary` says that the protocol can carry one response only.
 
-        Raises a MoorageError at once if the request is refused (the sink is then never called); what fails later goes to the sink.
+        Raises a MoorageError at once if the request is refused (the sink is then never called); what fails later goes to the
+        sink.
         """
         if self._refusal:
             raise Unavailable(self._refusal)
@@ -47,7 +48,8 @@ class InferenceService:
     async def infer(self, request: InferRequest) -> InferResponse:
         """Run a request that has one response. Called on the service's event loop.
 
-        Raises a MoorageError if the request is refused or fails. When the waiting task is cancelled the request is marked as cancelled.
+        Raises a MoorageError if the request is refused or fails. When the waiting task is cancelled the request is marked as
+        cancelled.
         """
         future: asyncio.Future[InferResponse] = self._loop.create_future()
         self.submit(request, OneResponse(self._mailbox, future, request.model_name), unary=True)
@@ -56,4 +58,3 @@ class InferenceService:
         except asyncio.CancelledError:
             request.cancelled = True
             raise
-

@@ -39,7 +39,7 @@ def statuses(model: Model[S]) -> Iterator[VersionStatus]:
         yield VersionStatus(model.id, None, State.FAILED.wire, model.problem.message)
     for version in sorted({unit.version for unit in model.units}):
         unit = visible(unit for unit in model.units if unit.version == version)
-        yield VersionStatus(model.id, version, unit.state.wire, unit.reason)
+        yield VersionStatus(model.id, version, unit.state.wire, unit.reason if unit.state.ended else "")
 
 
 class Announcer(Generic[S]):

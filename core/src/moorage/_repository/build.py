@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from moorage import config as configs
 from moorage._plugins import Registry
 from moorage._repository.config_file import ConfigSource, parse
@@ -19,15 +21,22 @@ from moorage.errors import ConfigError, Fault
 from moorage.storage import InPlaceStorage
 
 
-def build(model: ModelFolder, source: ConfigSource | None, registry: Registry, *, auto_complete: bool) -> ModelSpec:
+def build(
+    model: ModelFolder,
+    source: ConfigSource | None,
+    registry: Registry,
+    *,
+    auto_complete: bool,
+    variables: Mapping[str, str] | None = None,
+) -> ModelSpec:
     """The spec of a model. `source` None stands for a model without a configuration of its own.
 
-    Raises ConfigError. With `auto_complete`, what the model's own file can still heal is no fault yet; faults of tensors alone are left to the
-    load of each version, so that the index shows the versions that failed.
+    Raises ConfigError. With `auto_complete`, what the model's own file can still heal is no fault yet; faults of tensors
+    alone are left to the load of each version, so that the index shows the versions that failed.
     """
     if source is None and not auto_complete:
         raise ConfigError([_no_file(model)], model.id.name)
-    parsed = parse(source or ConfigSource(), model.id.name)
+    parsed = parse(source or ConfigSource(), model.id.name, variables)
     versions = select(parsed.config.version_policy, model.folder.versions)
     if not versions:
         raise ConfigError([_no_version(model, parsed)], model.id.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve, frozen
 
 from moorage import config as configs
@@ -44,27 +46,16 @@ def read(model: ModelFolder, path: str) -> ConfigSource:
     return ConfigSource(content, _place(model, path), path.endswith(".json"))
 
 
-def parse(source: ConfigSource, name: str) -> ParsedConfig:
+def parse(source: ConfigSource, name: str, variables: Mapping[str, str] | None = None) -> ParsedConfig:
     """The configuration, with the model's name filled in. Raises ConfigError, also if it names another model."""
-    text = _decode(source, name)
-    try:
-        parse_form = configs.parse_json if source.json else configs.parse_text
-        parsed = parse_form(text, file=source.file)
-    except ConfigError as error:
-        raise ConfigError(error.faults, name) from error
+    if source.json:
+        parsed = configs.parse_json(source.content, file=source.file, model=name)
+    else:
+        parsed = configs.parse_text(source.content, file=source.file, model=name, variables=variables)
     if parsed.config.name not in ("", name):
         message = f"it is '{parsed.config.name}', but the model's folder is '{name}'"
         raise ConfigError([parsed.fault("name", message, f"write '{name}', or leave the line out")], name)
     return parsed.with_config(evolve(parsed.config, name=name))
-
-
-def _decode(source: ConfigSource, name: str) -> str:
-    try:
-        return source.content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = source.content.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{source.content[error.start]:02x} is not UTF-8"
-        raise ConfigError([Fault(message, source.file, line, advice="save the file as UTF-8")], name) from error
 
 
 def _place(model: ModelFolder, path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moorage._plugins import Registry
 from moorage._repository import config_file, overrides
@@ -22,6 +22,7 @@ class Repositories:
 
     `config_name` is the file in a model's `configs` folder that replaces its default configuration. With `auto_complete`, a
     configuration may leave open what a model file declares; without, every model needs a configuration file that is complete.
+    `variables` are the values of `${NAME}` in configuration files; None leaves such text alone, which is then a fault.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Repositories:
         namespacing: bool = False,
         config_name: str = "",
         auto_complete: bool = True,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """Raises NotFound for a scheme that no storage serves, InvalidArgument for a URL that means nothing."""
         self._registry = registry
         self._namespacing = namespacing
         self._config_name = config_name
         self._auto_complete = auto_complete
+        self._variables = variables
         self._repositories = _open(urls, registry)
 
     @property
@@ -58,7 +61,9 @@ class Repositories:
         options = options or LoadOptions()
         check_name(model_id.name)
         model = self._staged(model_id, options) if options.files else self._listed(snapshot, model_id)
-        return build(model, self._source(model, options), self._registry, auto_complete=self._auto_complete)
+        return build(
+            model, self._source(model, options), self._registry, auto_complete=self._auto_complete, variables=self._variables
+        )
 
     def _staged(self, model_id: ModelId, options: LoadOptions) -> ModelFolder:
         if options.config is None:

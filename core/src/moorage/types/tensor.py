@@ -44,9 +44,7 @@ def decode_bytes(data: bytes | bytearray | memoryview, name: str) -> list[bytes]
         (size,) = struct.unpack_from("<I", view, at)
         at += 4
         if size > end - at:
-            raise RequestError(
-                f"input '{name}': element {len(elements)} announces {size} bytes but only {end - at} follow"
-            )
+            raise RequestError(f"input '{name}': element {len(elements)} announces {size} bytes but only {end - at} follow")
         elements.append(bytes(view[at : at + size]))
         at += size
     return elements

@@ -44,8 +44,8 @@ class OnnxModel(LoadedModel):
         if bf16:
             return ValueInstance(self._model, session, self._maker, strings, bf16)
         if strings:
-            return TextInstance(self._model, session, self._maker.run_options, strings)
-        return OnnxInstance(self._model, session, self._maker.run_options)
+            return TextInstance(self._model, session, self._maker, strings)
+        return OnnxInstance(self._model, session, self._maker)
 
     def close(self) -> None:
         self._shared.clear()
@@ -72,12 +72,16 @@ class OnnxModel(LoadedModel):
 
 
 class OnnxInstance(BatchInstance):
-    """Numbers in, numbers out: what ONNX Runtime takes as it is."""
+    """Numbers in, numbers out: what ONNX Runtime takes as it is.
 
-    def __init__(self, model: str, session: Any, run_options: Any) -> None:
+    It keeps the maker of its session, which holds the memory of the weights that the session reads.
+    """
+
+    def __init__(self, model: str, session: Any, maker: SessionMaker) -> None:
         self._model = model
         self._run = session.run
-        self._run_options = run_options
+        self._run_options = maker.run_options
+        self._maker: SessionMaker | None = maker
 
     def run(self, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
         try:
@@ -87,13 +91,14 @@ class OnnxInstance(BatchInstance):
 
     def close(self) -> None:
         del self._run
+        self._maker = None
 
 
 class TextInstance(OnnxInstance):
     """Some tensors are strings, which ONNX Runtime wants as `str`."""
 
-    def __init__(self, model: str, session: Any, run_options: Any, strings: frozenset[str]) -> None:
-        super().__init__(model, session, run_options)
+    def __init__(self, model: str, session: Any, maker: SessionMaker, strings: frozenset[str]) -> None:
+        super().__init__(model, session, maker)
         self._strings = strings
 
     def run(self, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
@@ -110,6 +115,7 @@ class ValueInstance(BatchInstance):
         self._model = model
         self._run = session.run_with_ort_values
         self._run_options = maker.run_options
+        self._maker: SessionMaker | None = maker
         self._to_value = maker.runtime.OrtValue.ortvalue_from_numpy
         self._to_typed_value = maker.runtime.OrtValue.ortvalue_from_numpy_with_onnx_type
         self._strings = strings
@@ -125,6 +131,7 @@ class ValueInstance(BatchInstance):
 
     def close(self) -> None:
         del self._run
+        self._maker = None
 
     def _value(self, name: str, array: np.ndarray) -> Any:
         if name in self._bf16:

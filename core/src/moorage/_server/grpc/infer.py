@@ -55,7 +55,7 @@ class UnarySink:
         self._ended = False
         call.on_end(self._over)
 
-    def send(self, response: InferResponse, *, final: bool) -> None:  # noqa: ARG002 the first is the only one
+    def send(self, response: InferResponse, *, final: bool) -> None:
         if self._ended:
             return
         self._ended = True

@@ -26,7 +26,7 @@ class Specific:
 
 @frozen
 class VersionPolicy:
-    """Which of the versions in the repository are served; `choice` None means the latest one."""
+    """Which of the versions in the repository are served; `choice` None means all of them."""
 
     choice: Latest | All | Specific | None = oneof(latest=Latest, all=All, specific=Specific)
 

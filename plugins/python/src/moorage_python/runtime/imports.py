@@ -161,7 +161,7 @@ class _Alias:
         self.module = module
         self.context = context
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         self._spec, self._loader = self.module.__spec__, self.module.__loader__
         return self.module
 

@@ -23,7 +23,7 @@ class MetricFamily:
     GAUGE = MetricKind.GAUGE
     HISTOGRAM = MetricKind.HISTOGRAM
 
-    def __init__(self, name: str, description: str, kind: MetricKind) -> None:  # noqa: ARG002 - the signature is Triton's
+    def __init__(self, name: str, description: str, kind: MetricKind) -> None:
         raise NotSupportedYet(f"metric family '{name}': metrics of models are not supported yet")
 
 

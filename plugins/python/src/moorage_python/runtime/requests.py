@@ -67,7 +67,7 @@ class InferenceRequest:
         model_version: int = -1,
         flags: int = 0,
         timeout: int = 0,
-        preferred_memory: PreferredMemory | None = None,  # noqa: ARG002 - tensors are always in the CPU's memory
+        preferred_memory: PreferredMemory | None = None,
         trace: InferenceTrace | None = None,
         parameters: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
@@ -154,11 +154,11 @@ class InferenceRequest:
         if flags != TRITONSERVER_REQUEST_RELEASE_ALL:
             raise NotSupportedYet("rescheduling a request (iterative sequences) is not supported yet")
 
-    def exec(self, decoupled: bool = False) -> NoReturn:  # noqa: ARG002 - the name is Triton's
+    def exec(self, decoupled: bool = False) -> NoReturn:
         """Run this request on another model of the server: not supported yet."""
         raise self._no_calls()
 
-    async def async_exec(self, decoupled: bool = False) -> Any:  # noqa: ARG002 - the signature is Triton's
+    async def async_exec(self, decoupled: bool = False) -> Any:
         """Run this request on another model of the server: not supported yet."""
         raise self._no_calls()
 
