@@ -13,7 +13,7 @@ from attrs import define, field
 
 from moorage_bench import load, requests, tools
 from moorage_bench.load import LoadError
-from moorage_bench.models import IDENTITY, identity_repository
+from moorage_bench.models import IDENTITY, identity_repository, simple_repository
 from moorage_bench.plan import Plan
 from moorage_bench.servers import Running, serving
 from moorage_bench.sets.identity import COLUMNS
@@ -44,8 +44,21 @@ def _grpc(connections: int) -> Callable[[Plan, Running, float], float]:
     return drive
 
 
-LOADS: Loads = {"http-1": _wrk(1), "http-16": _wrk(16), "http-large": _large, "grpc-1": _grpc(1), "grpc-16": _grpc(16)}
-"""Ways to load the server while it is looked at."""
+def _json(plan: Plan, server: Running, seconds: float) -> float:
+    script = plan.folder("scripts") / "profile.lua"
+    return load.wrk(plan.tools.wrk(), server, requests.simple_json(), script, 16, seconds)
+
+
+JSON = "json-16"
+LOADS: Loads = {
+    "http-1": _wrk(1),
+    "http-16": _wrk(16),
+    "http-large": _large,
+    "grpc-1": _grpc(1),
+    "grpc-16": _grpc(16),
+    JSON: _json,
+}
+"""Ways to load the server while it is looked at; JSON goes to the ONNX model, the others to the Python one."""
 
 
 @define
@@ -80,8 +93,11 @@ def profile(
 
     Only threads that hold the interpreter lock are sampled, unless `waits` or `native` asks for all that are busy.
     """
-    parameters = {"isolation": isolation} if isolation else {}
-    repository = identity_repository(plan.folder(f"profile-{isolation or 'default'}"), parameters)
+    if name == JSON:
+        repository = simple_repository(plan.folder("profile-simple"))
+    else:
+        parameters = {"isolation": isolation} if isolation else {}
+        repository = identity_repository(plan.folder(f"profile-{isolation or 'default'}"), parameters)
     output = plan.folder("profiles") / f"{name}.txt"
     with serving([plan.sides.moorage(repository)], plan.folder("logs")) as servers:
         (server,) = servers.values()
