@@ -55,6 +55,16 @@ def test_an_entry_that_fits_nothing_is_refused(wrong: dict[str, Any], told: str,
         applied(tmp_path, CHANGE | wrong)
 
 
+def test_flags_are_added_to_a_copy(tmp_path: Path) -> None:
+    entry = {"case": "area/one", "args": ["--extra=1"], "reason": "off by default"}
+    assert applied(tmp_path, entry)[0].data["args"] == ["--extra=1"]
+    assert "args" not in CASE.data
+    with pytest.raises(CaseError, match="--extra=1 is there already"):
+        applied(tmp_path, entry, entry)
+    with pytest.raises(CaseError, match="give"):
+        applied(tmp_path, entry | {"args": []})
+
+
 def test_one_step_is_changed_once_only(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="another entry says it already"):
         applied(tmp_path, CHANGE, CHANGE)

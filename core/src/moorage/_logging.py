@@ -1,4 +1,8 @@
-"""Logging: what is written, where to, and the settings that can be changed while the server runs."""
+"""Logging: what is written, where to, and the settings that can be changed while the server runs.
+
+The server speaks to the standard library's logging. `Log` shapes what the whole process logs, and belongs to the command line
+alone; an application that embeds a server keeps its own logging.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +41,38 @@ class LogSettings:
     log_format: str = "default"
 
 
+class Event:
+    """The message of a log record: what happened, and the fields that belong to it.
+
+    Without `Log` it reads "what field=value ...".
+    """
+
+    __slots__ = ("fields", "what")
+
+    def __init__(self, what: str, fields: Mapping[str, Any]) -> None:
+        self.what = what
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return " ".join([self.what, *(f"{name}={value}" for name, value in self.fields.items())])
+
+
+def get_logger(name: str) -> Any:
+    """A logger of the standard library that takes an event with fields: `log.info("model", version=3)`."""
+    return structlog.wrap_logger(
+        logging.getLogger(name),
+        processors=[structlog.stdlib.filter_by_level, _to_record],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+
+
+def _to_record(_: object, __: str, event: MutableMapping[str, Any]) -> tuple[tuple[Event], dict[str, Any]]:
+    exc_info = event.pop("exc_info", None)
+    return (Event(event.pop("event"), event),), {"exc_info": exc_info}
+
+
 class Log:
-    """The server's log. One for a process; the last one configured is in force."""
+    """The log of the command line. One for a process; the last one configured is in force."""
 
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
@@ -85,6 +119,7 @@ class Log:
         root = logging.getLogger()
         root.handlers = [_ToStructlog()]
         root.setLevel(logging.WARNING)
+        logging.getLogger("moorage").setLevel(logging.DEBUG)  # the settings decide, which can change
 
     def _drop_unwanted(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         level = event["level"]
@@ -108,7 +143,8 @@ class _ToStructlog(logging.Handler):
         logger = structlog.get_logger(record.name)
         level = record.levelname.lower()
         method = getattr(logger, level if level in _SETTING_OF_LEVEL or level == "debug" else "info")
-        method(record.getMessage(), exc_info=record.exc_info or None)
+        event = record.msg if isinstance(record.msg, Event) else Event(record.getMessage(), {})
+        method(event.what, exc_info=record.exc_info or None, **event.fields)
 
 
 def _renderers(stream: TextIO) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from attrs import field, frozen
@@ -22,6 +22,19 @@ class ModelId(NamedTuple):
 
 
 @frozen
+class ModelParts:
+    """The fingerprints of a model's parts.
+
+    `versions` maps each version to that of its folder, `shared` is that of all else: configurations, labels and whatever lies
+    beside the version folders. `summed` are the versions that hold a file `SHA256SUMS`, see `ControlContext.doubt`.
+    """
+
+    shared: str = ""
+    versions: Mapping[int, str] = field(factory=dict)
+    summed: frozenset[int] = frozenset()
+
+
+@frozen
 class FoundModel:
     """A model as the last look at the repositories found it.
 
@@ -34,6 +47,11 @@ class FoundModel:
     versions: tuple[int, ...]
     fingerprint: str
     problem: ErrorRecord | None = None
+    _parts: Callable[[], ModelParts] | None = field(default=None, eq=False, repr=False)
+
+    def parts(self) -> ModelParts:
+        """What of it has changed, where `fingerprint` has. Computed at each call: ask for models that changed only."""
+        return self._parts() if self._parts is not None else ModelParts(self.fingerprint)
 
 
 @frozen
@@ -61,12 +79,16 @@ class LoadOptions:
     """How a load differs from what the repository says.
 
     `config` replaces the model's configuration (JSON text), `files` maps "VERSION/PATH" to contents that replace the model's
-    folder, `force` loads even if nothing has changed.
+    folder, `force` loads even if nothing has changed. `versions` are loaded beside those that serve, which are left alone;
+    empty means those that the version policy picks, in place of all that serve. `unfinished` versions are still being written:
+    they are taken as if they were not there.
     """
 
     config: str | None = None
     files: Mapping[str, bytes] = field(factory=dict)
     force: bool = False
+    versions: frozenset[int] = frozenset()
+    unfinished: frozenset[int] = frozenset()
 
 
 @frozen
@@ -95,20 +117,30 @@ class ControlContext(Protocol):
     async def scan(self) -> Snapshot:
         """Look at the repositories."""
 
+    async def doubt(self, model: ModelId, version: int) -> str:
+        """Why a version is not what its file `SHA256SUMS` says; empty if every file that is listed there is there and matches.
+
+        Reads all these files, which takes its time.
+        """
+
     def wanted(self) -> frozenset[ModelId]:
         """The models that are wanted now, loaded, loading or failed."""
 
     async def want(self, models: Sequence[ModelId], options: LoadOptions | None = None) -> list[Outcome]:
         """Have these models loaded as the last scan found them; returns when each serves or has failed.
 
-        What they depend on is loaded first. A model that is loaded and unchanged is left alone, a changed one is replaced
-        without losing a request, a failed replacement leaves the old one serving.
+        What they depend on is loaded first, as far as it does not serve yet; `options` are not for that. A model that is loaded
+        and unchanged is left alone, a changed one is replaced without losing a request, a failed replacement leaves the old
+        one serving.
         """
 
-    async def release(self, models: Sequence[ModelId], *, dependents: bool = False) -> list[Outcome]:
+    async def release(
+        self, models: Sequence[ModelId], *, dependents: bool = False, versions: frozenset[int] = frozenset()
+    ) -> list[Outcome]:
         """Have these models unloaded; returns when they are drained and closed.
 
-        `dependents` unloads what only they used, too.
+        `dependents` unloads what was loaded for them alone, too. With `versions`, only these versions are unloaded, and the
+        model as a whole if none is left.
         """
 
 
@@ -134,5 +166,5 @@ class ControlMode(ABC):
         """A client asks for a model. Raises Unavailable, naming the mode and the flag, if clients have no say in this mode."""
 
     @abstractmethod
-    async def unload(self, name: str, *, dependents: bool) -> list[Outcome]:
-        """A client asks for a model to be unloaded. Raises as `load` does."""
+    async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
+        """A client asks for a model, or for some of its versions, to be unloaded. Raises as `load` does."""

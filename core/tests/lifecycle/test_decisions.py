@@ -90,7 +90,7 @@ def test_plans(
     loads: list[int],
     dropped: list[int],
 ) -> None:
-    plan = decide(units, spec("m", wanted), force=force)
+    plan = decide(units, spec("m", wanted), force=set(wanted) if force else ())
     assert [unit.serial for unit in plan.carried] == carried
     assert [load.version for load in plan.loads] == loads
     assert [unit.serial for unit in plan.dropped] == dropped
@@ -122,21 +122,23 @@ def test_a_swap_brings_in_the_staged_and_retires_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     "running_force,versions,needs,force,expected",
     [
-        (False, {1: "a"}, ("p",), False, True),
-        (True, {1: "a"}, ("p",), False, True),
-        (True, {1: "a"}, ("p",), True, True),
-        (False, {1: "a"}, ("p",), True, False),
-        (False, {1: "b"}, ("p",), False, False),
-        (False, {1: "a", 2: "b"}, ("p",), False, False),
-        (False, {1: "a"}, (), False, False),
+        (frozenset(), {1: "a"}, ("p",), frozenset(), True),
+        (frozenset({1}), {1: "a"}, ("p",), frozenset(), True),
+        (frozenset({1}), {1: "a"}, ("p",), frozenset({1}), True),
+        (frozenset(), {1: "a"}, ("p",), frozenset({1}), False),
+        (frozenset(), {1: "b"}, ("p",), frozenset(), False),
+        (frozenset(), {1: "a", 2: "b"}, ("p",), frozenset(), False),
+        (frozenset(), {1: "a"}, (), frozenset(), False),
+        (frozenset({2}), {1: "a"}, ("p",), frozenset({1}), False),
+        (frozenset({1, 2}), {1: "a"}, ("p",), frozenset({1}), True),
     ],
 )
 def test_joining_a_rollout_that_runs(
     spec: Callable[..., ModelSpec],
-    running_force: bool,
+    running_force: frozenset[int],
     versions: dict[int, str],
     needs: tuple[str, ...],
-    force: bool,
+    force: frozenset[int],
     expected: bool,
 ) -> None:
     assert joins(spec("m", {1: "a"}, ("p",)), running_force, spec("m", versions, needs), force) is expected

@@ -119,7 +119,7 @@ def refused(value: str) -> MoorageError:
 class FakeAdmin:
     is_ready: bool = True
     loads: list[tuple[str, LoadOptions]] = field(factory=list)
-    unloads: list[tuple[str, bool]] = field(factory=list)
+    unloads: list[tuple[str, bool, frozenset[int]]] = field(factory=list)
     settings: dict[str, bool | int | str] = field(factory=lambda: {"log_file": "", "log_info": True, "log_verbose_level": 2})
 
     def live(self) -> bool:
@@ -164,8 +164,8 @@ class FakeAdmin:
         if name == "bug":
             raise ZeroDivisionError
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None:
-        self.unloads.append((name, dependents))
+    async def unload(self, name: str, *, dependents: bool = False, versions: frozenset[int] = frozenset()) -> None:
+        self.unloads.append((name, dependents, versions))
 
     def log_settings(self) -> Mapping[str, bool | int | str]:
         return self.settings

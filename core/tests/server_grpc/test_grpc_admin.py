@@ -103,15 +103,20 @@ def test_load_and_unload(client: Any, admin: Any) -> None:
     load = pb.RepositoryModelLoadRequest(model_name="new")
     load.parameters["config"].string_param = "{}"
     load.parameters["file:1/model.py"].bytes_param = b"\0x"
+    load.parameters["reload"].string_param = "always"
+    load.parameters["versions"].string_param = "1, 3"
     unload = pb.RepositoryModelUnloadRequest(model_name="new")
     unload.parameters["unload_dependents"].bool_param = True
 
     client.stub.RepositoryModelLoad(load)
     client.stub.RepositoryModelUnload(unload)
     client.stub.RepositoryModelUnload(pb.RepositoryModelUnloadRequest(model_name="new"))
+    unload = pb.RepositoryModelUnloadRequest(model_name="new")
+    unload.parameters["versions"].int64_param = 2
+    client.stub.RepositoryModelUnload(unload)
 
-    assert admin.loads == [("new", LoadOptions("{}", {"1/model.py": b"\0x"}))]
-    assert admin.unloads == [("new", True), ("new", False)]
+    assert admin.loads == [("new", LoadOptions("{}", {"1/model.py": b"\0x"}, force=True, versions=frozenset({1, 3})))]
+    assert admin.unloads == [("new", True, frozenset()), ("new", False, frozenset()), ("new", False, frozenset({2}))]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +126,10 @@ def test_load_and_unload(client: Any, admin: Any) -> None:
         ("file:1/x", "string_param", "x"),
         ("colour", "string_param", "red"),
         ("config", None, None),
+        ("reload", "string_param", "sometimes"),
+        ("reload", "bool_param", True),
+        ("versions", "string_param", "1;3"),
+        ("versions", "bool_param", True),
     ],
 )
 def test_wrong_load_parameters(client: Any, admin: Any, parameter: str, field: str | None, value: Any) -> None:
@@ -138,7 +147,9 @@ def test_wrong_load_parameters(client: Any, admin: Any, parameter: str, field: s
     assert not admin.loads
 
 
-@pytest.mark.parametrize("parameter,field", [("unload_dependents", "string_param"), ("colour", "bool_param")])
+@pytest.mark.parametrize(
+    "parameter,field", [("unload_dependents", "string_param"), ("colour", "bool_param"), ("versions", "string_param")]
+)
 def test_wrong_unload_parameters(client: Any, admin: Any, parameter: str, field: str) -> None:
     request = pb.RepositoryModelUnloadRequest(model_name="new")
     setattr(request.parameters[parameter], field, {"string_param": "yes", "bool_param": True}[field])

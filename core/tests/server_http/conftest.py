@@ -38,9 +38,14 @@ class FakeInference:
     seen: list[InferRequest] = field(factory=list)
     wait: asyncio.Event | None = None
     begun: asyncio.Event = field(factory=asyncio.Event)
+    running: list[asyncio.Future[InferResponse]] = field(factory=list)
 
     def submit(self, request: InferRequest, sink: Sink) -> None:
         raise NotImplementedError
+
+    def start(self, request: InferRequest, answered: Callable[[Any], None]) -> None:
+        self.running.append(running := asyncio.ensure_future(self.infer(request)))
+        running.add_done_callback(lambda done: answered(done.exception() or done.result()))
 
     async def infer(self, request: InferRequest) -> InferResponse:
         self.seen.append(request)
@@ -107,8 +112,8 @@ class FakeAdmin:
             raise self.error
         self.told.append(("load", name, options))
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None:
-        self.told.append(("unload", name, dependents))
+    async def unload(self, name: str, *, dependents: bool = False, versions: frozenset[int] = frozenset()) -> None:
+        self.told.append(("unload", name, dependents, versions))
 
     def log_settings(self) -> Mapping[str, bool | int | str]:
         return self.settings

@@ -93,6 +93,7 @@ async def test_load(client: Any, admin: Any) -> None:
         ({"file:1/a": "no base64!"}, "file:1/a"),
         ({"file:1/a": 5}, "file:1/a"),
         ({"reload": "sometimes"}, "reload"),
+        ({"versions": "one"}, "versions"),
     ],
 )
 async def test_wrong_load_parameters_are_named(client: Any, admin: Any, parameters: dict[str, Any], word: str) -> None:
@@ -115,6 +116,25 @@ async def test_unload_takes_any_body(client: Any, admin: Any) -> None:
         assert (await client.ask("POST", path, body)).status == 200
     await client.post(path, {"parameters": {"unload_dependents": True}})
     assert [told[2] for told in admin.told] == [False, False, False, False, True]
+    assert not any(told[3] for told in admin.told)
+
+
+@pytest.mark.parametrize("given", ["2", "1,2", " 2 , 2", 2])
+async def test_versions_limit_a_load_and_an_unload(client: Any, admin: Any, given: object) -> None:
+    await client.post("/v2/repository/models/ident/load", {"parameters": {"versions": given}})
+    await client.post("/v2/repository/models/ident/unload", {"parameters": {"versions": given}})
+    wanted = frozenset({1, 2} if given == "1,2" else {2})
+    assert admin.told == [("load", "ident", LoadOptions(versions=wanted)), ("unload", "ident", False, wanted)]
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"versions": ""}, {"versions": "1;2"}, {"versions": True}, {"versions": -1}, {"versions": [1]}, {"version": "1"}]
+)
+async def test_an_unload_that_is_limited_wrongly_unloads_nothing(client: Any, admin: Any, parameters: dict[str, Any]) -> None:
+    answer = await client.post("/v2/repository/models/ident/unload", {"parameters": parameters})
+    assert answer.status == 400
+    assert "version" in answer.json["error"]
+    assert not admin.told
 
 
 async def test_log_settings(client: Any, admin: Any) -> None:

@@ -14,6 +14,12 @@ or the start of the server, with steps to follow where the recorded server refus
       start: ok
       steps: [...]
       reason: ...
+
+or flags that the server is given beside those of the case:
+
+    - case: load_overrides/file_override_over_http
+      args: [--allow-model-override=true]
+      reason: ...
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from conformance.runner.case import Case, CaseError, Step, label, read_yaml
 
 STEP_KEYS = {"case", "step", "does", "expect", "reason"}
 START_KEYS = {"case", "start", "steps", "reason"}
+ARGS_KEYS = {"case", "args", "reason"}
 
 
 @frozen
@@ -52,7 +59,16 @@ class StartDifference:
     steps: tuple[Step, ...] = ()
 
 
-Difference = StepDifference | StartDifference
+@frozen
+class ArgsDifference:
+    """Flags to add."""
+
+    case: str
+    args: tuple[str, ...]
+    reason: str
+
+
+Difference = StepDifference | StartDifference | ArgsDifference
 
 
 def read_differences(file: Path) -> list[Difference]:
@@ -67,7 +83,10 @@ def _entry(data: Mapping[str, Any]) -> Difference:
         return StepDifference(**data)
     if START_KEYS - {"steps"} <= keys <= START_KEYS and data["start"] in {"ok", "fail"}:
         return StartDifference(data["case"], data["start"], data["reason"], tuple(data.get("steps", ())))
-    raise CaseError(f"difference of {data.get('case')}: give {sorted(STEP_KEYS)} or {sorted(START_KEYS)}, not {sorted(keys)}")
+    if keys == ARGS_KEYS and data["args"]:
+        return ArgsDifference(data["case"], tuple(data["args"]), data["reason"])
+    allowed = f"{sorted(STEP_KEYS)}, {sorted(START_KEYS)} or {sorted(ARGS_KEYS)}"
+    raise CaseError(f"difference of {data.get('case')}: give {allowed}, not {sorted(keys)}")
 
 
 def apply(differences: Iterable[Difference], cases: Sequence[Case]) -> list[Case]:
@@ -80,8 +99,10 @@ def apply(differences: Iterable[Difference], cases: Sequence[Case]) -> list[Case
         data = json.loads(json.dumps(case.data))
         if isinstance(difference, StepDifference):
             _change_step(data, difference)
-        else:
+        elif isinstance(difference, StartDifference):
             _change_start(data, difference)
+        else:
+            _add_args(data, difference)
         found[difference.case] = evolve(case, data=data)
     return list(found.values())
 
@@ -109,3 +130,11 @@ def _change_start(data: dict[str, Any], difference: StartDifference) -> None:
         raise CaseError(f"{where}: a server that does not start takes no steps")
     data["start"] = difference.start
     data["steps"] = list(difference.steps)
+
+
+def _add_args(data: dict[str, Any], difference: ArgsDifference) -> None:
+    args = data.setdefault("args", [])
+    known = [arg for arg in difference.args if arg in args]
+    if known:
+        raise CaseError(f"difference of {difference.case}, args: {known[0]} is there already")
+    args += difference.args

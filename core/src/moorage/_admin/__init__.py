@@ -1,5 +1,6 @@
 """AdminService: everything about models that is not an inference. All protocols call it; it knows none of them."""
 
+from moorage._admin.readiness import Readiness, ReadinessPolicy
 from moorage._admin.service import AdminService, AdminSettings
 from moorage._admin.values import (
     BatchStatistics,
@@ -19,6 +20,8 @@ __all__ = [
     "IndexEntry",
     "ModelMetadata",
     "ModelStatistics",
+    "Readiness",
+    "ReadinessPolicy",
     "ServerMetadata",
     "TensorMetadata",
 ]

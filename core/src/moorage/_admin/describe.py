@@ -44,6 +44,8 @@ def statistics(servable: Servable) -> ModelStatistics:
             for rows, batch in sorted(counts.batches.items())
         ),
         pending=servable.pending,
+        rejected=counts.rejected,
+        cancelled=counts.cancelled,
     )
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from attrs import frozen
 
 from moorage import __version__
-from moorage._admin import describe
+from moorage._admin import describe, listing
+from moorage._admin.readiness import Readiness, Standing
 from moorage._admin.values import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
 from moorage._execution import Servable
 from moorage._lifecycle.manager import Manager
 from moorage._lifecycle.serving import ServingMap
 from moorage.config.schema import ModelConfig
-from moorage.control import ControlContext, ControlMode, LoadOptions, ModelId, Outcome
-from moorage.errors import Code, ErrorRecord, Internal, InvalidArgument, MoorageError, NotFound, Unavailable, Unsupported
+from moorage.control import ControlMode, LoadOptions, ModelId, Outcome, Snapshot
+from moorage.errors import (
+    Code,
+    ErrorRecord,
+    Forbidden,
+    Internal,
+    InvalidArgument,
+    MoorageError,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from moorage.types import LATEST
 
 EXTENSIONS = (
@@ -43,10 +54,23 @@ class LogControl(Protocol):
     def update(self, changes: Mapping[str, object]) -> None: ...
 
 
+class RepositoryView(Protocol):
+    """What is asked of the control of models beside what its mode decides."""
+
+    async def look(self) -> Snapshot:
+        """Look at the repositories, with no effect on what is loaded."""
+
+    def made_of_requests(self) -> frozenset[ModelId]:
+        """The wanted models whose files came with a load."""
+
+
 @frozen
 class AdminSettings:
+    """`allow_model_override` lets clients bring files of a model along with a load."""
+
     server_name: str = "triton"
-    strict_readiness: bool = True
+    readiness: Readiness = Readiness()
+    allow_model_override: bool = False
 
 
 class AdminService:
@@ -57,7 +81,7 @@ class AdminService:
         *,
         serving: ServingMap[Servable],
         manager: Manager[Servable],
-        control: ControlContext,
+        control: RepositoryView,
         mode: ControlMode,
         log: LogControl,
         settings: AdminSettings,
@@ -69,9 +93,11 @@ class AdminService:
         self._log = log
         self._settings = settings
         self._open = False
+        self._initial: frozenset[ModelId] = frozenset()
 
-    def open(self) -> None:
-        """The start is over: from now on the server may be ready."""
+    def open(self, initial: Iterable[ModelId] = ()) -> None:
+        """The start is over: from now on the server may be ready. `initial` are the models of the start."""
+        self._initial = frozenset(initial)
         self._open = True
 
     def shut(self) -> None:
@@ -82,11 +108,12 @@ class AdminService:
         return True
 
     def ready(self) -> bool:
-        """Whether requests should be sent here.
-
-        The start is over, the end has not begun and, if strict, no model has failed.
-        """
-        return self._open and not (self._settings.strict_readiness and self._manager.failed())
+        """Whether requests should be sent here: the start is over, the end has not begun, no model is waited for."""
+        if not self._open:
+            return False
+        manager = self._manager
+        standing = Standing(self._serving.models(), manager.coming(), manager.failed())
+        return not self._settings.readiness.awaited(standing, self._initial)
 
     def model_ready(self, name: str, version: int = LATEST) -> bool:
         try:
@@ -119,28 +146,29 @@ class AdminService:
 
     async def index(self, *, ready: bool = False) -> list[IndexEntry]:
         """What the repositories hold and what became of it. `ready` keeps only what serves."""
-        snapshot = await self._control.scan()
-        tried: dict[ModelId, list[IndexEntry]] = {}
-        for status in self._manager.index():
-            version = str(status.version) if status.version is not None else ""
-            tried.setdefault(status.id, []).append(IndexEntry(status.id.name, version, status.state, status.reason))
-        entries: list[IndexEntry] = []
-        for model, found in sorted(snapshot.models.items()):
-            if model in tried:
-                entries += tried[model]
-            elif found.problem is not None:
-                entries.append(IndexEntry(model.name, "", "UNAVAILABLE", found.problem.message))
-            else:
-                entries.append(IndexEntry(model.name))
+        snapshot = await self._control.look()
+        entries = listing.entries(snapshot, self._manager.index(), self._control.made_of_requests())
         return [entry for entry in entries if not ready or entry.state == "READY"]
 
     async def load(self, name: str, options: LoadOptions | None = None) -> None:
-        """Have a model loaded, or loaded again; returns when it serves. Raises what kept it from loading."""
-        _raise_failures(await self._mode.load(name, options or LoadOptions()))
+        """Have a model loaded, or loaded again; returns when it serves.
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None:
-        """Have a model unloaded; returns when it is drained and closed. A model that is not loaded is no error."""
-        _raise_failures(await self._mode.unload(name, dependents=dependents))
+        Raises what kept it from loading, and Forbidden for files of the request where those are not allowed.
+        """
+        options = options or LoadOptions()
+        if options.files and not self._settings.allow_model_override:
+            raise Forbidden(
+                f"load of model '{name}': files in a request are refused, since a model's files can be code that runs with the "
+                "server's rights; start the server with --allow-model-override=true to allow them"
+            )
+        _raise_failures(await self._mode.load(name, options))
+
+    async def unload(self, name: str, *, dependents: bool = False, versions: frozenset[int] = frozenset()) -> None:
+        """Have a model, or only these versions of it, unloaded; returns when that is drained and closed.
+
+        `dependents` takes along what was loaded for this model alone. A model that is not loaded is no error.
+        """
+        _raise_failures(await self._mode.unload(name, dependents=dependents, versions=versions))
 
     def log_settings(self) -> dict[str, bool | int | str]:
         return self._log.settings()

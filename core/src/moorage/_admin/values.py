@@ -76,3 +76,7 @@ class ModelStatistics:
     batch_stats: tuple[BatchStatistics, ...]
     pending: int = 0
     """Requests that wait for an instance now."""
+    rejected: int = 0
+    """Of the failures, those of requests that a queue did not take or keep."""
+    cancelled: int = 0
+    """Of the failures, those of requests whose client went away before they were run."""

@@ -46,11 +46,25 @@ class ServerOptions:
         False, "Replace ${NAME} in configurations by the environment variable NAME, as one value.", switch=True
     )
     exit_on_error: bool = _repository(True, "End if a model cannot be loaded at start.")
-    strict_readiness: bool = _repository(True, "Be ready only while no model has failed.")
+    allow_model_override: bool = _repository(
+        False, "Let clients bring a model's files along with a load; they can be code that runs with the server's rights."
+    )
+    strict_readiness: bool = _repository(True, "Triton's flag: false is another word for --readiness=none.")
+    readiness: str = _repository(
+        "all",
+        "Which models have to serve for the server to be ready: all that are wanted, those of the start (initial), or none.",
+        choices=("all", "initial", "none"),
+    )
+    required_models: tuple[str, ...] = _repository.many(
+        "Be ready only while these models serve, too; separated by commas, may be given several times.", metavar="NAME,NAME"
+    )
     model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.")
     model_load_retry_count: int = _repository(0, "How often a failed load is tried again.")
 
     id: str = _server("triton", "The server's name in its metadata.", metavar="NAME")
+    shutdown_grace_secs: int = _server(
+        0, "How long the server, told to end, is not ready any more but goes on serving before it refuses new requests."
+    )
     exit_timeout_secs: int = _server(30, "How long running requests may take to finish when the server is told to end.")
 
     allow_http: bool = _http(True, "Serve HTTP.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from moorage._admin import AdminSettings, Readiness, ReadinessPolicy
 from moorage._app.options import ServerOptions
 from moorage._control import ControlSettings
 from moorage._control import plugin as control_plugin
@@ -14,9 +14,6 @@ from moorage._execution.devices import gpus
 from moorage._logging import LogSettings
 from moorage._plugins import Registry, load_registry
 from moorage._repository import Repositories
-from moorage._server.grpc import GrpcOptions, KeepAlive, Tls, parse_restriction
-from moorage._server.http import HttpOptions, parse_restricted
-from moorage._server.metrics import MetricsOptions
 from moorage._storage import plugin as storage_plugin
 from moorage.errors import InvalidArgument
 
@@ -77,6 +74,16 @@ def control_settings(options: ServerOptions) -> ControlSettings:
     return ControlSettings(initial_models=options.load_model, poll_seconds=options.repository_poll_secs)
 
 
+def admin_settings(options: ServerOptions) -> AdminSettings:
+    policy = options.readiness if options.strict_readiness else "none"
+    required = (name.strip() for names in options.required_models for name in names.split(","))
+    return AdminSettings(
+        server_name=options.id,
+        readiness=Readiness(ReadinessPolicy(policy), tuple(name for name in required if name)),
+        allow_model_override=options.allow_model_override,
+    )
+
+
 def log_settings(options: ServerOptions) -> LogSettings:
     return LogSettings(
         log_file=options.log_file,
@@ -86,65 +93,3 @@ def log_settings(options: ServerOptions) -> LogSettings:
         log_verbose_level=options.log_verbose,
         log_format=options.log_format,
     )
-
-
-def http_options(options: ServerOptions) -> HttpOptions:
-    """Raises InvalidArgument naming the flag."""
-    return HttpOptions(
-        address=options.http_address,
-        port=options.http_port,
-        reuse_port=options.reuse_http_port,
-        metrics_address=options.metrics_address,
-        metrics_port=options.metrics_port if options.allow_metrics else None,
-        header_forward_pattern=options.http_header_forward_pattern,
-        restricted=parse_restricted(options.http_restricted_api),
-        max_input_size=options.http_max_input_size,
-        json_halves=options.http_json_halves,
-    )
-
-
-def metrics_options(options: ServerOptions) -> MetricsOptions:
-    """Raises InvalidArgument for a setting that is none."""
-    latencies = True
-    for text in options.metrics_config:
-        if text not in ("counter_latencies=true", "counter_latencies=false"):
-            raise InvalidArgument(f"--metrics-config '{text}': write counter_latencies=true or counter_latencies=false")
-        latencies = text.endswith("=true")
-    return MetricsOptions(latencies=latencies, machine=options.allow_cpu_metrics)
-
-
-def grpc_options(options: ServerOptions) -> GrpcOptions:
-    """Raises InvalidArgument naming the flag."""
-    return GrpcOptions(
-        address=options.grpc_address,
-        port=options.grpc_port,
-        reuse_port=options.reuse_grpc_port,
-        tls=_tls(options),
-        keepalive=_keepalive(options),
-        compression=options.grpc_infer_response_compression_level,
-        header_forward_pattern=options.grpc_header_forward_pattern,
-        restrictions=tuple(parse_restriction(text) for text in options.grpc_restricted_protocol),
-    )
-
-
-def _keepalive(options: ServerOptions) -> KeepAlive:
-    return KeepAlive(
-        time_ms=options.grpc_keepalive_time,
-        timeout_ms=options.grpc_keepalive_timeout,
-        permit_without_calls=options.grpc_keepalive_permit_without_calls,
-        max_pings_without_data=options.grpc_http2_max_pings_without_data,
-        min_recv_ping_interval_without_data_ms=options.grpc_http2_min_recv_ping_interval_without_data,
-        max_ping_strikes=options.grpc_http2_max_ping_strikes,
-        max_connection_age_ms=options.grpc_max_connection_age,
-        max_connection_age_grace_ms=options.grpc_max_connection_age_grace,
-    )
-
-
-def _tls(options: ServerOptions) -> Tls | None:
-    if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
-        return None
-    for flag, value in (("--grpc-server-cert", options.grpc_server_cert), ("--grpc-server-key", options.grpc_server_key)):
-        if not value:
-            raise InvalidArgument(f"TLS for gRPC needs {flag}=FILE")
-    root = Path(options.grpc_root_cert) if options.grpc_root_cert else None
-    return Tls(Path(options.grpc_server_cert), Path(options.grpc_server_key), root, mutual=options.grpc_use_ssl_mutual)

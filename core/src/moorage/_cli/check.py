@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from moorage._app import ServerOptions
 from moorage._app.check import Finding
 from moorage._app.check import check as find_faults
+from moorage._app.options import ServerOptions
 from moorage.errors import MoorageError
 
 

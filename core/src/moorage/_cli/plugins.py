@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from moorage._app import load_plugins
+from moorage._app.wiring import load_plugins
 
 
 @click.command()

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from moorage._app import Application, ServerOptions
+from moorage._app.application import Application
+from moorage._app.options import ServerOptions
 from moorage._cli.options import GroupedCommand, server_options
 from moorage._cli.table import print_models
 from moorage.errors import MoorageError

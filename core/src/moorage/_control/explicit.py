@@ -27,13 +27,14 @@ class Explicit(ControlMode):
         ids = self._ids(snapshot, name)
         if not ids:
             if not options.files:
+                snapshot.require_readable()
                 raise _missing(name)
             ids = [ModelId(name)]
         return await self.context.want(ids, options)
 
-    async def unload(self, name: str, *, dependents: bool) -> list[Outcome]:
-        ids = [model for model in self.context.wanted() if name in (model.name, str(model))]
-        return await self.context.release(ids, dependents=dependents)
+    async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
+        ids = sorted(model for model in self.context.wanted() if name in (model.name, str(model)))
+        return await self.context.release(ids, dependents=dependents, versions=versions)
 
     @staticmethod
     def _ids(snapshot: Snapshot, name: str) -> list[ModelId]:

@@ -17,7 +17,7 @@ class NoneMode(ControlMode):
     async def load(self, name: str, options: LoadOptions) -> list[Outcome]:
         raise self._refusal("load", name)
 
-    async def unload(self, name: str, *, dependents: bool) -> list[Outcome]:
+    async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
         raise self._refusal("unload", name)
 
     @staticmethod

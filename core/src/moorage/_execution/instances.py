@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-import structlog
-
 from moorage._execution.batching import Answer, BatchRunner
 from moorage._execution.queues import JobQueue
 from moorage._execution.statistics import Execution, Recorder
 from moorage._execution.warmup import Sample
+from moorage._logging import get_logger
 from moorage.backend import BatchInstance, Instance
 from moorage.config.schema import ModelConfig
 from moorage.errors import ModelError, MoorageError
@@ -24,7 +23,7 @@ from moorage.types import InferResponse, Job
 
 Run = Callable[[Sequence[Job], Execution], Sequence[Answer]]
 
-log = structlog.get_logger("moorage.execution")
+log = get_logger("moorage.execution")
 
 
 class _FirstError:

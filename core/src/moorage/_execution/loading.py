@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from moorage._execution import completion
 from moorage._execution.instances import InstanceThread
 from moorage._execution.labels import read_labels
 from moorage._execution.placement import placements
+from moorage._execution.priority_queue import PriorityQueue
 from moorage._execution.queues import BatchQueue, FifoQueue, JobQueue
 from moorage._execution.servable import Servable
 from moorage._execution.warmup import samples
@@ -20,7 +21,7 @@ from moorage._plugins import Registry
 from moorage._repository.spec import VersionSpec
 from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
 from moorage.config.parsed import ParsedConfig
-from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, SequenceBatching
+from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, QueuePolicy, SequenceBatching
 from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported
 
 
@@ -98,7 +99,10 @@ class Loader:
             InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups) for place in placements(config)
         ]
         _start(instances, queue, config.name, spec.version)
-        return Servable(config, spec.version, loaded=loaded, queue=queue, instances=instances, labels=labels)
+        recorders = [queue.recorder] if isinstance(queue, PriorityQueue) else []
+        return Servable(
+            config, spec.version, loaded=loaded, queue=queue, instances=instances, labels=labels, recorders=recorders
+        )
 
     def _backend(self, config: ModelConfig) -> Backend:
         name = config.backend
@@ -140,9 +144,20 @@ def _refuse_unsupported(config: ModelConfig) -> None:
 
 def _queue(config: ModelConfig) -> JobQueue:
     scheduling = config.scheduling
-    if isinstance(scheduling, DynamicBatching) and config.batches:
-        return BatchQueue(config.max_batch_size, scheduling.preferred_batch_size, scheduling.max_queue_delay_microseconds)
+    if not isinstance(scheduling, DynamicBatching):
+        return FifoQueue()
+    if not _is_plain(scheduling, config.max_batch_size):
+        return PriorityQueue(config, scheduling)
+    if config.batches:
+        return BatchQueue(config.max_batch_size, delay_us=scheduling.max_queue_delay_microseconds)
     return FifoQueue()
+
+
+def _is_plain(batching: DynamicBatching, most: int) -> bool:
+    """Whether a simple queue does all that is asked for: batches as large as possible, at most a delay."""
+    usual = DynamicBatching(batching.preferred_batch_size, batching.max_queue_delay_microseconds)
+    sizes = set(batching.preferred_batch_size)
+    return sizes <= {most} and batching in (usual, evolve(usual, default_queue_policy=QueuePolicy()))
 
 
 def _start(instances: Sequence[InstanceThread], queue: JobQueue, model: str, version: int) -> None:

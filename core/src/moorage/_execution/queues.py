@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections import deque
-from queue import SimpleQueue
-from threading import Condition
+from collections.abc import Callable
+from threading import Condition, Lock
 from typing import Protocol
 
 from moorage.types import Job
@@ -27,27 +29,89 @@ class JobQueue(Protocol):
         """How many requests wait, approximately."""
 
 
+class EndOfTurn:
+    """Has something done once at the end of the event loop's turn, however often it is asked for in that turn.
+
+    Requests that arrive together are so handed over together: to wake a thread for the first would only make it compete with
+    the loop, which has the others in its hands. Asked by a thread that runs no loop, it is done at once.
+    """
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+        self._due: AbstractEventLoop | None = None
+
+    def ask(self) -> None:
+        """Any thread."""
+        loop = _get_running_loop()
+        if loop is None:
+            self._act()
+        elif loop is not self._due:
+            self._due = loop
+            loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._due = None  # first: what is asked for from now on is not seen by this time
+        self._act()
+
+
 class FifoQueue:
-    """One request at a time, in the order of arrival: the default scheduler."""
+    """One request at a time, in the order of arrival: the default scheduler.
+
+    There is no lock: whoever puts a request first appends it and then looks who sleeps; whoever goes to sleep first says so and
+    then looks for requests once more. So one of the two sees the other.
+    """
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: deque[Job] = deque()
+        self._sleeping: deque[Lock] = deque()
+        self._closed = False
+        self._end_of_turn = EndOfTurn(self._wake)
 
     def put(self, job: Job) -> None:
-        self._jobs.put(job)
+        self._jobs.append(job)
+        if self._sleeping:
+            self._end_of_turn.ask()
 
     def take(self) -> list[Job] | None:
-        job = self._jobs.get()
-        if job is None:
-            self._jobs.put(None)  # the other instances must see the end too
-            return None
-        return [job]
+        while True:
+            try:
+                return [self._jobs.popleft()]
+            except IndexError:
+                if self._closed:
+                    return None
+            self._sleep()
+
+    def _sleep(self) -> None:
+        bed = Lock()
+        bed.acquire()
+        self._sleeping.append(bed)
+        if not self._jobs and not self._closed:
+            bed.acquire()
+            return
+        with contextlib.suppress(ValueError):  # somebody is waking this thread just now
+            self._sleeping.remove(bed)
+
+    def _wake(self) -> None:
+        """Wake a sleeper for each request, as far as there are any."""
+        for _ in range(len(self._jobs)):
+            if not self._wake_one():
+                return
+
+    def _wake_one(self) -> bool:
+        try:
+            bed = self._sleeping.pop()
+        except IndexError:
+            return False
+        bed.release()
+        return True
 
     def close(self) -> None:
-        self._jobs.put(None)
+        self._closed = True
+        while self._wake_one():
+            pass
 
     def __len__(self) -> int:
-        return self._jobs.qsize()
+        return len(self._jobs)
 
 
 class BatchQueue:
@@ -65,11 +129,16 @@ class BatchQueue:
         self._rows = 0
         self._closed = False
         self._changed = Condition()
+        self._end_of_turn = EndOfTurn(self._wake)
 
     def put(self, job: Job) -> None:
         with self._changed:
             self._jobs.append(job)
             self._rows += job.batch_size
+        self._end_of_turn.ask()
+
+    def _wake(self) -> None:
+        with self._changed:
             self._changed.notify()
 
     def take(self) -> list[Job] | None:

@@ -25,7 +25,9 @@ class Servable:
         queue: JobQueue,
         instances: Sequence[InstanceThread],
         labels: Mapping[str, Sequence[str]],
+        recorders: Sequence[Recorder] = (),
     ) -> None:
+        """`recorders` count what does not come to an instance."""
         self.name = config.name
         self.version = version
         self.config = config
@@ -35,6 +37,7 @@ class Servable:
         self._loaded = loaded
         self._queue = queue
         self._instances = tuple(instances)
+        self._recorders = (*recorders, *(instance.recorder for instance in self._instances))
 
     def submit(self, request: InferRequest, sink: Sink) -> None:
         """Run a request, its answers go to `sink`. Raises RequestError at once if the request does not fit the model."""
@@ -47,8 +50,8 @@ class Servable:
         return len(self._queue)
 
     def statistics(self) -> Recorder:
-        """The counts of all instances since the load."""
-        return total(tuple(instance.recorder for instance in self._instances))
+        """The counts since the load."""
+        return total(self._recorders)
 
     def close(self) -> None:
         """End the instances when they have run what is queued, then close the model. Blocks."""

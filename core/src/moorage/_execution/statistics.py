@@ -61,6 +61,10 @@ class Recorder:
     compute_infer: Tally = field(factory=Tally)
     compute_output: Tally = field(factory=Tally)
     batches: dict[int, BatchTally] = field(factory=dict)
+    rejected: int = 0
+    """Failures of requests that a queue did not take or keep."""
+    cancelled: int = 0
+    """Failures of requests whose client went away before they were run."""
 
     def executed(self, times: Execution, rows: int) -> None:
         """An execution of `rows` rows has ended, well or not."""
@@ -86,12 +90,24 @@ class Recorder:
         """A request of the execution failed."""
         self.fail.add(times.ended - arrived)
 
+    def refused(self, arrived: int) -> None:
+        """A request was refused by its queue."""
+        self.rejected += 1
+        self.fail.add(time.monotonic_ns() - arrived)
+
+    def dropped(self, arrived: int) -> None:
+        """A request was not run, since its client has gone."""
+        self.cancelled += 1
+        self.fail.add(time.monotonic_ns() - arrived)
+
     def merge(self, other: Recorder) -> None:
         self.inference_count += other.inference_count
         self.execution_count += other.execution_count
         self.last_inference_ms = max(self.last_inference_ms, other.last_inference_ms)
         for name in ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output"):
             getattr(self, name).merge(getattr(other, name))
+        self.rejected += other.rejected
+        self.cancelled += other.cancelled
         for rows, batch in tuple(other.batches.items()):
             self.batches.setdefault(rows, BatchTally()).merge(batch)
 

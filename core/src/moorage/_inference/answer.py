@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from moorage._execution import Servable
 from moorage._inference.classify import classify
 from moorage._lifecycle.serving import Handle
+from moorage._logging import get_logger
 from moorage.errors import Internal, ModelError, MoorageError
 from moorage.types import InferRequest, InferResponse, Sink, Tensor
+
+log = get_logger("moorage.inference")
 
 
 class Answer:
@@ -67,17 +71,21 @@ class Answer:
         return outputs
 
 
+Answered = Callable[[InferResponse | MoorageError], None]
+"""Called with the one response to a request, or with the error that ended it."""
+
+
 class Mailbox:
-    """Brings results from models' threads to futures of an event loop, waking the loop once for all that are waiting."""
+    """Brings results from models' threads to an event loop, waking the loop once for all that are waiting."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[tuple[asyncio.Future[InferResponse], InferResponse | MoorageError]] = deque()
+        self._waiting: deque[tuple[Answered, InferResponse | MoorageError]] = deque()
         self._woken = False
 
-    def post(self, future: asyncio.Future[InferResponse], result: InferResponse | MoorageError) -> None:
-        """Have `future` resolved with `result`. Any thread."""
-        self._waiting.append((future, result))
+    def post(self, answered: Answered, result: InferResponse | MoorageError) -> None:
+        """Have `answered` called with `result`. Any thread."""
+        self._waiting.append((answered, result))
         if not self._woken:
             self._woken = True
             self._loop.call_soon_threadsafe(self._deliver)
@@ -86,45 +94,56 @@ class Mailbox:
         self._woken = False
         waiting = self._waiting
         while waiting:
-            future, result = waiting.popleft()
-            if future.done():
-                continue
-            if isinstance(result, InferResponse):
-                future.set_result(result)
-            else:
-                future.set_exception(result)
+            answered, result = waiting.popleft()
+            try:
+                answered(result)
+            except Exception:
+                log.exception("a response could not be passed on")
+
+
+def resolving(future: asyncio.Future[InferResponse]) -> Answered:
+    """Resolves a future of the loop, unless nobody waits for it any more."""
+
+    def answered(result: InferResponse | MoorageError) -> None:
+        if future.done():
+            return
+        if isinstance(result, InferResponse):
+            future.set_result(result)
+        else:
+            future.set_exception(result)
+
+    return answered
 
 
 class OneResponse:
-    """The sink of a unary call on an event loop: resolves a future with the one response."""
+    """The sink of a unary call: calls `answered` with the one response, and again only if the model gives several."""
 
-    __slots__ = ("_future", "_mailbox", "_model", "_response")
+    __slots__ = ("_answered", "_model", "_response")
 
-    def __init__(self, mailbox: Mailbox, future: asyncio.Future[InferResponse], model: str) -> None:
-        self._mailbox = mailbox
-        self._future = future
+    def __init__(self, answered: Answered, model: str) -> None:
+        self._answered = answered
         self._model = model
         self._response: InferResponse | None = None
 
     def send(self, response: InferResponse, *, final: bool) -> None:
         if self._response is not None:
-            self._mailbox.post(self._future, self._several())
+            self._answered(self._several())
         elif final:
             self._settle(response)
         else:
             self._response = response
 
     def fail(self, error: MoorageError) -> None:
-        self._mailbox.post(self._future, error)
+        self._answered(error)
 
     def complete(self) -> None:
         if self._response is None:
-            self._mailbox.post(self._future, Internal(f"model '{self._model}' ended the request without a response"))
+            self._answered(Internal(f"model '{self._model}' ended the request without a response"))
         else:
             self._settle(self._response)
 
     def _settle(self, response: InferResponse) -> None:
-        self._mailbox.post(self._future, response if response.error is None else response.error)
+        self._answered(response if response.error is None else response.error)
 
     def _several(self) -> MoorageError:
         return Internal(f"model '{self._model}' gave several responses to a request that can carry one; use a streaming call")

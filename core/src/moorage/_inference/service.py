@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from moorage._execution import Servable
-from moorage._inference.answer import Answer, Mailbox, OneResponse
+from moorage._inference.answer import Answer, Answered, Mailbox, OneResponse, resolving
 from moorage._lifecycle.serving import ServingMap
 from moorage.errors import Unavailable, Unsupported
 from moorage.types import LATEST, InferRequest, InferResponse, Sink
@@ -45,6 +46,13 @@ class InferenceService:
             handle.release()
             raise
 
+    def start(self, request: InferRequest, answered: Answered) -> None:
+        """Run a request that has one response; `answered` is called later, on the service's event loop, which calls this.
+
+        Raises a MoorageError at once if the request is refused (`answered` is then never called).
+        """
+        self.submit(request, OneResponse(partial(self._mailbox.post, answered), request.model_name), unary=True)
+
     async def infer(self, request: InferRequest) -> InferResponse:
         """Run a request that has one response. Called on the service's event loop.
 
@@ -52,7 +60,7 @@ class InferenceService:
         cancelled.
         """
         future: asyncio.Future[InferResponse] = self._loop.create_future()
-        self.submit(request, OneResponse(self._mailbox, future, request.model_name), unary=True)
+        self.start(request, resolving(future))
         try:
             return await future
         except asyncio.CancelledError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final, Generic
 
@@ -42,8 +42,9 @@ class Conductor(Generic[S]):
 
     # A set of versions is wanted
 
-    def aspire(self, spec: ModelSpec, *, force: bool = False) -> asyncio.Future[Outcome]:
+    def aspire(self, spec: ModelSpec, *, force: bool | Collection[int] = False) -> asyncio.Future[Outcome]:
         """Start a rollout, or join the one that already goes there."""
+        forced = frozenset(spec.versions if force is True else force or ())
         if self.closing:
             error = ErrorRecord(Code.UNAVAILABLE, f"model '{spec.id}' is not loaded: the server is shutting down")
             return self._answer(Outcome(spec.id, error))
@@ -52,11 +53,11 @@ class Conductor(Generic[S]):
             model.problem = ErrorRecord(Code.INVALID_ARGUMENT, f"model '{spec.id}' has no version to load")
             return self._answer(Outcome(spec.id, model.problem))
         running = model.rollout
-        if running is None or not joins(running.spec, running.force, spec, force):
-            running = self._start(model, spec, force=force)
+        if running is None or not joins(running.spec, running.force, spec, forced):
+            running = self._start(model, spec, forced)
         return running.result
 
-    def _start(self, model: Model[S], spec: ModelSpec, *, force: bool) -> Rollout[S]:
+    def _start(self, model: Model[S], spec: ModelSpec, force: frozenset[int]) -> Rollout[S]:
         plan = decide(model.units, spec, force=force)
         fresh = [
             Unit[S](next(self._serials), spec.id, new.version, new.fingerprint, new, uses=spec.dependencies)
@@ -141,7 +142,7 @@ class Conductor(Generic[S]):
         """A rollout has ended: tell those who wait, and those whose part this model is."""
         waiting = self.models.waiting(model)
         model.rollout, model.failure = None, outcome.error
-        returning = [] if outcome.error or self.closing else self.models.blocked_by(model)
+        returning = [] if outcome.error or self.closing else self._able(self.models.blocked_by(model))
         resumed = [self.aspire(user.wanted) for user in returning if user.wanted]
         if resumed:
             asyncio.gather(*resumed).add_done_callback(lambda _: _resolve(rollout.result, outcome))
@@ -150,6 +151,11 @@ class Conductor(Generic[S]):
         for user in waiting:
             self._works.loop.call_soon(self._advance, user, user.generation)
         self._sweep_soon()
+
+    def _able(self, users: Iterable[Model[S]]) -> list[Model[S]]:
+        """Those whose parts all serve or are on their way."""
+        wanted = ((user, user.wanted.dependencies if user.wanted else frozenset[str]()) for user in users)
+        return [user for user, names in wanted if not self.models.obstacle(user, self.models.parts(user, names))]
 
     # Single versions
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Generic
 
 from moorage._lifecycle.conductor import Conductor
 from moorage._lifecycle.pool import Pool, ThreadPool
@@ -20,6 +21,8 @@ from moorage.errors import ErrorRecord
 from moorage.hookspecs import StateChange
 
 logger = logging.getLogger(__name__)
+
+_NOTHING: Final[Mapping[ModelId, Collection[int]]] = MappingProxyType({})
 
 
 class Manager(Generic[S]):
@@ -44,18 +47,18 @@ class Manager(Generic[S]):
         self._conductor = Conductor(self._works, Announcer(on_change, serving), serving, retries)
         self._models = self._conductor.models
 
-    async def want(self, spec: ModelSpec, *, force: bool = False) -> Outcome:
+    async def want(self, spec: ModelSpec, *, force: bool | Collection[int] = False) -> Outcome:
         """Have exactly these versions of a model served; returns when they serve or have failed.
 
         What serves already keeps serving until all of them are loaded, and for good if one fails. Unchanged versions are left
-        alone unless `force`. If the model is wanted differently meanwhile, the outcome is that of the later want. Models that
+        alone unless `force` names them, or is true. If the model is wanted differently meanwhile, the outcome is that of the later want. Models that
         were kept from serving by the lack of this one come back before this returns.
         """
         return await asyncio.shield(self._conductor.aspire(spec, force=force))
 
-    async def want_all(self, specs: Sequence[ModelSpec], *, force: bool = False) -> list[Outcome]:
+    async def want_all(self, specs: Sequence[ModelSpec], *, force: Mapping[ModelId, Collection[int]] = _NOTHING) -> list[Outcome]:
         """`want` for several models at once, in any order: each waits for those it depends on."""
-        results = [self._conductor.aspire(spec, force=force) for spec in specs]
+        results = [self._conductor.aspire(spec, force=force.get(spec.id, ())) for spec in specs]
         return [await asyncio.shield(result) for result in results]
 
     async def release(self, model_id: ModelId) -> Outcome:
@@ -94,6 +97,15 @@ class Manager(Generic[S]):
         """Why the last try to load a model failed, even if an older set serves; None if it did not or it was released."""
         model = self._models.find(model_id)
         return (model.problem or model.failure) if model else None
+
+    def current(self, model_id: ModelId) -> ModelSpec | None:
+        """The versions of a model that are on their way, else those that serve; None if there are neither."""
+        model = self._models.find(model_id)
+        return model.current if model else None
+
+    def coming(self) -> frozenset[ModelId]:
+        """The models that are being loaded and have no version that serves yet."""
+        return frozenset(model.id for model in self._models if model.rollout and not model.ready)
 
     def failed(self) -> frozenset[ModelId]:
         """The models that failed and have no version that serves, at present."""

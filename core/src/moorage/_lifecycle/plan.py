@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
 from attrs import frozen
@@ -49,18 +49,18 @@ class Plan(Generic[U]):
     dropped: tuple[U, ...]
 
 
-def decide(units: Iterable[U], spec: ModelSpec, *, force: bool = False) -> Plan[U]:
+def decide(units: Iterable[U], spec: ModelSpec, *, force: Collection[int] = ()) -> Plan[U]:
     """Set the units of a model against the versions now wanted.
 
-    A version whose fingerprint is unchanged is carried over, loading or serving, unless `force`. Where two loads of it
-    are there (a forced reload has begun), the newer counts. A failed version, or one that already drains, is loaded anew.
+    A version whose fingerprint is unchanged is carried over, loading or serving, unless it is in `force`. Where two loads of
+    it are there (a forced reload has begun), the newer counts. A failed version, or one that already drains, is loaded anew.
     """
     held = tuple(units)
     carried: list[U] = []
     loads: list[VersionSpec] = []
     for version in sorted(spec.versions):
         wanted = spec.versions[version]
-        match = None if force else _match(held, wanted)
+        match = None if version in force else _match(held, wanted)
         if match is None:
             loads.append(wanted)
         else:

@@ -56,7 +56,8 @@ class Rollout(Generic[S]):
 
     generation: int
     spec: ModelSpec
-    force: bool
+    force: frozenset[int]
+    """Versions that are loaded although nothing has changed."""
     units: dict[int, Unit[S]]
     result: asyncio.Future[Outcome]
     started: bool = False
@@ -106,6 +107,14 @@ class Model(Generic[S]):
         if self.rollout is None and ready:
             return frozenset().union(*(unit.uses for unit in ready))
         return self.wanted.dependencies if self.wanted else frozenset()
+
+    @property
+    def current(self) -> ModelSpec | None:
+        """The set of versions that is on its way, else the one that serves; None if there is neither."""
+        if self.rollout is not None:
+            return self.rollout.spec
+        versions = {unit.version: unit.spec for unit in self.ready if unit.spec is not None}
+        return ModelSpec(self.id, versions, self.uses) if versions else None
 
     @property
     def idle(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Generic
 
 from attrs import frozen
@@ -50,9 +50,9 @@ def exchange(rollout: Mapping[int, U], units: Iterable[U]) -> Exchange[U]:
     )
 
 
-def joins(running: ModelSpec, running_force: bool, spec: ModelSpec, force: bool) -> bool:
-    """Whether a want asks for no more than the rollout that already runs. A forced one only joins a forced one."""
-    if force and not running_force:
+def joins(running: ModelSpec, running_force: Set[int], spec: ModelSpec, force: Set[int]) -> bool:
+    """Whether a want asks for no more than the rollout that already runs, which must force at least the same versions."""
+    if not force <= running_force:
         return False
     return running.dependencies == spec.dependencies and _fingerprints(running) == _fingerprints(spec)
 

@@ -17,7 +17,7 @@ from moorage._plugins.fold import Contribution, contributions, tables
 from moorage._plugins.registry import Completer, Discoverer, Observer, PluginInfo, Registry, Selector
 from moorage.backend import ModelMatch
 from moorage.config.schema import ModelConfig
-from moorage.errors import PluginError
+from moorage.errors import MoorageError, PluginError
 
 
 @frozen(eq=False)
@@ -124,6 +124,8 @@ def _caller(plugin: _Plugin, hook: str) -> Callable[..., object]:
     def function(*arguments: object) -> object:
         try:
             answers = call(**dict(zip(_FUNCTIONS[hook], arguments, strict=True)))
+        except MoorageError:
+            raise  # the plugin has found out what is wrong, and says so
         except Exception as error:
             raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {type(error).__name__}: {error}") from error
         answer = answers[0] if answers else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from moorage import config as configs
@@ -17,8 +18,10 @@ from moorage.backend import VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.config.platforms import ENSEMBLE, KNOWN
 from moorage.config.schema import Ensembling, ModelConfig
-from moorage.errors import ConfigError, Fault
+from moorage.errors import ConfigError, Fault, NotFound
 from moorage.storage import InPlaceStorage
+
+logger = logging.getLogger(__name__)
 
 
 def build(
@@ -28,18 +31,23 @@ def build(
     *,
     auto_complete: bool,
     variables: Mapping[str, str] | None = None,
+    chosen: frozenset[int] = frozenset(),
 ) -> ModelSpec:
     """The spec of a model. `source` None stands for a model without a configuration of its own.
 
+    `chosen` are the versions to load, whatever the version policy says; without any, the policy picks. Raises NotFound for one
+    that is not there.
     Raises ConfigError. With `auto_complete`, what the model's own file can still heal is no fault yet; faults of tensors
     alone are left to the load of each version, so that the index shows the versions that failed.
     """
     if source is None and not auto_complete:
         raise ConfigError([_no_file(model)], model.id.name)
     parsed = parse(source or ConfigSource(), model.id.name, variables)
-    versions = select(parsed.config.version_policy, model.folder.versions)
+    versions = _chosen(model, chosen) if chosen else select(parsed.config.version_policy, model.folder.versions)
     if not versions:
         raise ConfigError([_no_version(model, parsed)], model.id.name)
+    for name, why in sorted(model.folder.skipped.items()):
+        logger.warning("model '%s': the folder '%s' was skipped as a version, %s", model.id, name, why)
     parsed = discover(parsed, version_files(model, versions[-1]), registry)
     final = not auto_complete or parsed.config.platform == ENSEMBLE
     faults = configs.validate(parsed, {**KNOWN, **registry.platforms}, complete=final)
@@ -48,6 +56,14 @@ def build(
     content = source.content if source is not None else b""
     specs = {version: _version(model, version, parsed, content) for version in versions}
     return ModelSpec(model.id, specs, _dependencies(parsed.config))
+
+
+def _chosen(model: ModelFolder, versions: frozenset[int]) -> tuple[int, ...]:
+    absent = sorted(versions - set(model.folder.versions))
+    if absent:
+        there = ", ".join(map(str, model.folder.versions)) or "none"
+        raise NotFound(f"model '{model.id}' has no version {', '.join(map(str, absent))} in {model.repository.url} (there: {there})")
+    return tuple(sorted(versions))
 
 
 def _is_of_versions(fault: Fault) -> bool:
@@ -84,7 +100,7 @@ def _version(model: ModelFolder, version: int, parsed: ParsedConfig, content: by
 
 def _dependencies(config: ModelConfig) -> frozenset[str]:
     steps = config.scheduling.step if isinstance(config.scheduling, Ensembling) else ()
-    return frozenset(step.model_name for step in steps)
+    return frozenset(f"{step.model_namespace}::{step.model_name}".removeprefix("::") for step in steps)
 
 
 def _no_file(model: ModelFolder) -> Fault:

@@ -49,7 +49,7 @@ def read(model: ModelFolder, path: str) -> ConfigSource:
 def parse(source: ConfigSource, name: str, variables: Mapping[str, str] | None = None) -> ParsedConfig:
     """The configuration, with the model's name filled in. Raises ConfigError, also if it names another model."""
     if source.json:
-        parsed = configs.parse_json(source.content, file=source.file, model=name)
+        parsed = configs.parse_json(source.content, file=source.file, model=name, variables=variables)
     else:
         parsed = configs.parse_text(source.content, file=source.file, model=name, variables=variables)
     if parsed.config.name not in ("", name):

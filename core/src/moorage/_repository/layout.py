@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from moorage.storage import Entry
 from moorage.types import parse_version
@@ -13,6 +13,8 @@ from moorage.types import parse_version
 CONFIG_FILES: Final = ("config.pbtxt", "config.json")
 CONFIG_FOLDER: Final = "configs"
 """Holds configurations by other names, see `--model-config-name`."""
+SUMS: Final = "SHA256SUMS"
+"""Lists the files of the version in whose folder it lies, with their check sums."""
 
 _NOT_MODELS: Final = frozenset({"lost+found", "__MACOSX", "__pycache__"})
 _NOT_VERSIONS: Final = frozenset({CONFIG_FOLDER, "warmup", "initial_state", "__MACOSX", "__pycache__"})
@@ -34,6 +36,14 @@ class Folder:
     def files(self) -> frozenset[str]:
         """The paths of all files."""
         return frozenset(entry.path for entry in self.entries if not entry.is_dir)
+
+    def without(self, versions: Collection[int]) -> Folder:
+        """The folder as it would be if these versions were not there."""
+        if not versions:
+            return self
+        names = {str(version) for version in versions}
+        entries = tuple(entry for entry in self.entries if entry.path.partition("/")[0] not in names)
+        return evolve(self, entries=entries, versions=tuple(v for v in self.versions if v not in versions))
 
     @property
     def configured(self) -> bool:

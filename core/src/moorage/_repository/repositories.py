@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve
+
 from moorage._plugins import Registry
 from moorage._repository import config_file, overrides
 from moorage._repository.build import build
@@ -11,6 +13,7 @@ from moorage._repository.config_file import ConfigSource
 from moorage._repository.names import check_name
 from moorage._repository.scan import ModelFolder, Repository, RepositorySnapshot, scan
 from moorage._repository.spec import ModelSpec
+from moorage._repository.sums import doubt
 from moorage._storage import split
 from moorage.control import LoadOptions, ModelId
 from moorage.errors import NotFound, RequestError, StorageError
@@ -61,9 +64,24 @@ class Repositories:
         options = options or LoadOptions()
         check_name(model_id.name)
         model = self._staged(model_id, options) if options.files else self._listed(snapshot, model_id)
+        if options.unfinished:
+            model = evolve(model, folder=model.folder.without(options.unfinished))
         return build(
-            model, self._source(model, options), self._registry, auto_complete=self._auto_complete, variables=self._variables
+            model,
+            self._source(model, options),
+            self._registry,
+            auto_complete=self._auto_complete,
+            # A client's configuration is not filled in: it could read the server's environment by it.
+            variables=self._variables if options.config is None else None,
+            chosen=options.versions,
         )
+
+    def doubt(self, snapshot: RepositorySnapshot, model_id: ModelId, version: int) -> str:
+        """Why a version is not what its file SHA256SUMS says; empty if it is. Reads every file that is listed there.
+
+        Raises NotFound and StorageError.
+        """
+        return doubt(self._listed(snapshot, model_id), version)
 
     def _staged(self, model_id: ModelId, options: LoadOptions) -> ModelFolder:
         if options.config is None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
-from moorage._repository.fingerprint import of_folder
+from moorage._repository.fingerprint import of_folder, of_parts
 from moorage._repository.layout import Folder, Layout, read_layout, transient
 from moorage.control import FoundModel, ModelId, Snapshot
 from moorage.errors import ConfigError, ErrorRecord, Fault, InvalidArgument, MoorageError, StorageError
@@ -32,6 +33,11 @@ class Repository:
         """The content of a file."""
         with self._translated():
             return self.storage.read(self.url, path)
+
+    def download(self, paths: Sequence[str], target: Path) -> None:
+        """Bring files to the same relative paths below the folder `target`."""
+        with self._translated():
+            self.storage.download(self.url, paths, target)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -56,8 +62,10 @@ class ModelFolder:
 
     def public(self) -> FoundModel:
         """What control modes see of it."""
-        record = None if self.problem is None else ErrorRecord.of(self.problem)
-        return FoundModel(self.id, self.repository.url, self.folder.versions, self.fingerprint, record)
+        record, parts = None, partial(of_parts, self.folder)
+        if self.problem is not None:
+            record, parts = ErrorRecord.of(self.problem), None
+        return FoundModel(self.id, self.repository.url, self.folder.versions, self.fingerprint, record, parts)
 
 
 @define(eq=False, slots=False)

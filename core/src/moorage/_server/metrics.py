@@ -99,8 +99,10 @@ def _add(metric: Metric, one: ModelStatistics, value: float, **labels: str) -> N
 
 
 def _by_reason(one: ModelStatistics) -> Mapping[str, int]:
-    """Failures by reason. Statistics that do not tell reasons count what the model failed."""
-    return dict.fromkeys(FAILURE_REASONS, 0) | {"BACKEND": one.fail.count}
+    """Failures by reason; what was neither refused nor given up before it ran, the model failed."""
+    backend = one.fail.count - one.rejected - one.cancelled
+    found = {"REJECTED": one.rejected, "CANCELED": one.cancelled, "BACKEND": backend}
+    return dict.fromkeys(FAILURE_REASONS, 0) | found
 
 
 def _pending(models: Sequence[ModelStatistics]) -> Metric:
@@ -134,13 +136,18 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
+def metrics_registry(admin: AdminPort, options: MetricsOptions) -> CollectorRegistry:
+    """The metrics of a server, to be collected when they are asked for."""
+    registry = CollectorRegistry()
+    registry.register(ModelCollector(admin, options))
+    if options.machine:
+        registry.register(MachineCollector())
+    return registry
+
+
 def metrics_app(admin: AdminPort, options: MetricsOptions | None = None) -> Any:
     """An ASGI application that answers `GET /metrics` with all metrics in Prometheus' text format."""
-    chosen = options or MetricsOptions()
-    registry = CollectorRegistry()
-    registry.register(ModelCollector(admin, chosen))
-    if chosen.machine:
-        registry.register(MachineCollector())
+    registry = metrics_registry(admin, options or MetricsOptions())
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
         if scope["path"] != "/metrics":

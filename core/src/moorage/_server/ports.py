@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from moorage._admin import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
 from moorage.config.schema import ModelConfig
 from moorage.control import LoadOptions
+from moorage.errors import MoorageError
 from moorage.types import InferRequest, InferResponse, Sink
 
 
@@ -17,8 +18,14 @@ class InferencePort(Protocol):
     def submit(self, request: InferRequest, sink: Sink) -> None:
         """Start a request; its answers go to the sink. Raises at once if the request is refused."""
 
+    def start(self, request: InferRequest, answered: Callable[[InferResponse | MoorageError], None]) -> None:
+        """Run a request that has exactly one response; `answered` is called later, on the event loop on which this is called.
+
+        Raises at once if the request is refused.
+        """
+
     async def infer(self, request: InferRequest) -> InferResponse:
-        """Run a request that has exactly one response."""
+        """As `start`, for coroutines."""
 
 
 class ServedModel(Protocol):
@@ -56,7 +63,7 @@ class AdminPort(Protocol):
 
     async def load(self, name: str, options: LoadOptions) -> None: ...
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None: ...
+    async def unload(self, name: str, *, dependents: bool = False, versions: frozenset[int] = ...) -> None: ...
 
     def log_settings(self) -> Mapping[str, bool | int | str]: ...
 

@@ -12,6 +12,7 @@ from moorage.config.scalars import LONGEST_INTEGER
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*+"')
+_VARIABLE = re.compile(r"\$\{([^{}\s\"']*)\}")
 _WORDS = {
     "null": None, "true": True, "false": False,
     "NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf"),
@@ -36,6 +37,12 @@ class Member(NamedTuple):
     key: str
     offset: int
     node: Node
+
+
+class Variable(str):
+    """The name of a template variable, as the value that stands where `${NAME}` does, without quotes."""
+
+    __slots__ = ()
 
 
 class JsonSyntaxError(Exception):
@@ -85,6 +92,8 @@ def _value(text: str, at: int, depth: int) -> tuple[Node, int]:
         return Node(_number(match), at), _skip(text, match.end())
     if (match := _WORD.match(text, at)) is not None:
         return Node(_WORDS[match[0]], at), _skip(text, match.end())
+    if (match := _VARIABLE.match(text, at)) is not None:
+        return Node(Variable(match[1]), at), _skip(text, match.end())
     raise JsonSyntaxError("a JSON value is wanted here" if first else "the JSON text ends too early", at)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moorage.config.fields import FieldSpec, Kind, MessageSpec, Shape, model_config_spec
-from moorage.config.json_nodes import JsonSyntaxError, Member, Node, scan, wrap
+from moorage.config.json_nodes import JsonSyntaxError, Member, Node, Variable, scan, wrap
 from moorage.config.parsed import ParsedConfig, item_path
 from moorage.config.scalars import WrongValueError, check_range, enum_advice, single
 from moorage.config.suggest import nearest_field
+from moorage.config.templates import block_fault, fill_text, fill_value, whole_variable
 from moorage.config.tokens import Positions, decode
 from moorage.errors import ConfigError, Fault
 
@@ -21,12 +22,15 @@ _FLOAT_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BAD = object()
 
 
-def parse_json(source: str | bytes | Mapping[str, Any], *, file: str = "", model: str = "") -> ParsedConfig:
+def parse_json(
+    source: str | bytes | Mapping[str, Any], *, file: str = "", model: str = "", variables: Mapping[str, str] | None = None
+) -> ParsedConfig:
     """Read a configuration from JSON text, or from an object that was read from it.
 
     Field names may be those of the protocol or their camelCase forms. Taken as Triton takes them: one value where a list
     is wanted, enum names in any case or as numbers, integers as strings or as floats without a fraction. `null` is an
-    unset field.
+    unset field. `variables` are the values of template variables such as `"${MAX_BATCH}"`, with or without the quotes;
+    without them such a variable is a fault, except in a field that takes text.
     Raises ConfigError with every fault; of text that is not JSON, the first.
     """
     if isinstance(source, Mapping):
@@ -35,7 +39,7 @@ def parse_json(source: str | bytes | Mapping[str, Any], *, file: str = "", model
         text = decode(source, file, model) if isinstance(source, bytes) else source
         text = text.removeprefix("\ufeff")
         root = _scan(text, file, model)
-    reader = _Reader()
+    reader = _Reader(variables)
     config = reader.message(model_config_spec(), root, "")
     positions = Positions(text, reader.offsets)
     if reader.faults:
@@ -61,7 +65,8 @@ def _placed(reader: _Reader, positions: Positions, file: str) -> list[Fault]:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, str] | None) -> None:
+        self._variables = variables
         self.faults: list[tuple[int, str, str, str]] = []
         self.offsets: dict[str, int] = {}
         self.offsets_given: set[str] = set()
@@ -77,6 +82,8 @@ class _Reader:
 
     def message(self, table: MessageSpec, node: Node, path: str) -> Any:
         """The message that an object stands for. `path` ends with a dot, or is empty for the whole configuration."""
+        if isinstance(node.value, Variable):
+            return self._fault(node.offset, path.removesuffix("."), *block_fault(node.value))
         if not isinstance(node.value, tuple):
             return self._fault(node.offset, path.removesuffix("."), "a JSON object is wanted here", "write { ... }")
         values: dict[str, Any] = {}
@@ -109,9 +116,17 @@ class _Reader:
         if spec.message is not None:
             return self.message(spec.message, node, f"{path}.")
         try:
-            return _SCALARS[spec.kind](spec, node.value)
+            return self._scalar(spec, node.value)
         except WrongValueError as wrong:
             return self._fault(node.offset, path, str(wrong), wrong.advice)
+
+    def _scalar(self, spec: FieldSpec, value: Any) -> Any:
+        if isinstance(value, str):
+            name = value if isinstance(value, Variable) else whole_variable(value) if spec.kind is not Kind.STRING else None
+            if name is not None:
+                return fill_value(spec, name, self._variables)
+            value = fill_text(value, self._variables) if self._variables is not None else value
+        return _SCALARS[spec.kind](spec, value)
 
     def _list(self, spec: FieldSpec, node: Node, path: str) -> Any:
         items = node.value if isinstance(node.value, list) else [node]
@@ -123,6 +138,8 @@ class _Reader:
         return tuple(value for value in values if value is not _BAD)
 
     def _map(self, spec: FieldSpec, node: Node, path: str) -> Any:
+        if isinstance(node.value, Variable):
+            return self._fault(node.offset, path, *block_fault(node.value))
         if not isinstance(node.value, tuple) or spec.message is None:
             return self._fault(node.offset, path, f'"{spec.name}" takes a JSON object', 'write { "key": value }')
         key_spec, value_spec = spec.message.fields

@@ -9,7 +9,7 @@ from moorage.config.fields import FieldSpec, Kind, MessageSpec, Shape
 from moorage.config.parsed import item_path
 from moorage.config.scalars import WrongValueError, parse_bare, parse_integer, refuse_quoted
 from moorage.config.suggest import nearest_field
-from moorage.config.templates import fill_text, fill_value
+from moorage.config.templates import block_fault, fill_text, fill_value
 from moorage.config.tokens import END, NUMBER, OPEN_STRING, STRING, TEMPLATE, WORD, Tokens, unquote
 
 MOST_FAULTS = 100
@@ -232,7 +232,10 @@ class Reader:
         if text in ("{", "<") and spec.message is not None:
             self._at += 1
             return self._fields(spec.message, f"{where}.", _CLOSES[text], opened)
-        self._fault(opened, where, f"{spec.name} takes fields in braces", f"write {spec.name} {{ ... }}")
+        if self._kinds[opened] == TEMPLATE:
+            self._fault(opened, where, *block_fault(text[2:-1]))
+        else:
+            self._fault(opened, where, f"{spec.name} takes fields in braces", f"write {spec.name} {{ ... }}")
         return self._pass_by()
 
     def _scalar(self, spec: FieldSpec, where: str) -> Any:

@@ -32,10 +32,27 @@ def fill_text(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: _lookup(match[1], variables), text)
 
 
+def whole_variable(text: str) -> str | None:
+    """The name of the variable that the text is, or None if it is not one variable and nothing else."""
+    match = _VARIABLE.fullmatch(text)
+    return None if match is None else match[1]
+
+
+def block_fault(name: str) -> tuple[str, str]:
+    """Message and advice for a variable where a block of fields is wanted: it can stand for one value only."""
+    return f"unresolved template variable {name}", "write the fields themselves: a variable stands for a single value"
+
+
 def _lookup(name: str, variables: Mapping[str, str] | None) -> str:
     text = (variables or {}).get(name)
     if text is None:
-        raise WrongValueError(f"unresolved template variable {name}", f"write the value in place of ${{{name}}}")
+        raise WrongValueError(f"unresolved template variable {name}", _advice(name, known=variables is not None))
     if not text.isprintable():
         raise WrongValueError(f"the template variable {name} holds a line break or a control character", "set it to one value")
     return text
+
+
+def _advice(name: str, *, known: bool) -> str:
+    if known:
+        return f"set {name} in the environment of the server"
+    return f"write the value in place of ${{{name}}}; for files, --substitute-variables takes it from the environment"

@@ -8,6 +8,8 @@ from typing import Any, Final
 from moorage._server.grpc import messages
 from moorage._server.grpc.decode import read_version
 from moorage._server.ports import AdminPort
+from moorage._server.version_list import PARAMETER as VERSIONS
+from moorage._server.version_list import parse_versions
 from moorage.config import to_proto
 from moorage.control import LoadOptions
 from moorage.errors import NotFound, RequestError, Unsupported
@@ -91,7 +93,8 @@ class AdminCalls:
 
     async def _unload(self, request: Any) -> Any:
         _refuse_repository(request)
-        await self._admin.unload(request.model_name, dependents=_unload_dependents(request))
+        dependents, versions = _unload_options(request)
+        await self._admin.unload(request.model_name, dependents=dependents, versions=versions)
         return messages.make("RepositoryModelUnloadResponse")
 
     async def _log_settings(self, request: Any) -> Any:
@@ -104,26 +107,44 @@ def load_options(request: Any) -> LoadOptions:
     """How a RepositoryModelLoadRequest wants the model loaded. Raises RequestError."""
     config: str | None = None
     files: dict[str, bytes] = {}
+    force = False
+    versions: frozenset[int] = frozenset()
     for name, parameter in request.parameters.items():
         if name == "config":
             config = _parameter(request, name, parameter, "string_param")
         elif name.startswith(_FILE_PREFIX):
             files[name.removeprefix(_FILE_PREFIX)] = _parameter(request, name, parameter, "bytes_param")
+        elif name == VERSIONS:
+            versions = _versions(request, parameter)
+        elif name == "reload" and _parameter(request, name, parameter, "string_param") == "always":
+            force = True
         else:
             raise RequestError(
-                f"load of model '{request.model_name}': unknown parameter '{name}', expected config or file:VERSION/PATH"
+                f"load of model '{request.model_name}': parameter '{name}' is not config, file:VERSION/PATH, versions (\"1,3\")"
+                ' or reload ("always")'
             )
-    return LoadOptions(config, files)
+    return LoadOptions(config, files, force, versions)
 
 
-def _unload_dependents(request: Any) -> bool:
+def _unload_options(request: Any) -> tuple[bool, frozenset[int]]:
+    """Whether an unload is to take along what only this model used, and the versions it is limited to."""
+    dependents = False
+    versions: frozenset[int] = frozenset()
     for name, parameter in request.parameters.items():
-        if name != "unload_dependents":
+        if name == "unload_dependents":
+            dependents = bool(_parameter(request, name, parameter, "bool_param"))
+        elif name == VERSIONS:
+            versions = _versions(request, parameter)
+        else:
             raise RequestError(
-                f"unload of model '{request.model_name}': unknown parameter '{name}', expected unload_dependents"
+                f"unload of model '{request.model_name}': parameter '{name}' is not unload_dependents or versions (\"2\")"
             )
-        return bool(_parameter(request, name, parameter, "bool_param"))
-    return False
+    return dependents, versions
+
+
+def _versions(request: Any, parameter: Any) -> frozenset[int]:
+    kind = parameter.WhichOneof("parameter_choice")
+    return parse_versions(request.model_name, getattr(parameter, kind) if kind else "")
 
 
 def _parameter(request: Any, name: str, parameter: Any, kind: str) -> Any:

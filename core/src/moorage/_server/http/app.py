@@ -14,10 +14,12 @@ import moorage
 from moorage._server.http.asgi import ASGIApp, Receive, Scope, Send
 from moorage._server.http.compression import with_compression
 from moorage._server.http.control import log_routes, repository_routes
+from moorage._server.http.generate import GenerateEndpoint
 from moorage._server.http.infer import InferEndpoint
+from moorage._server.http.lane import Lane
 from moorage._server.http.models import model_routes, server_routes, statistics_routes
 from moorage._server.http.options import HttpOptions
-from moorage._server.http.paths import infer_segments, is_clean
+from moorage._server.http.paths import GeneratePath, generate_path, infer_segments, is_clean
 from moorage._server.http.replies import error_body, error_reply, send_reply
 from moorage._server.http.restrictions import guard
 from moorage._server.ports import AdminPort, InferencePort
@@ -26,9 +28,10 @@ from moorage.errors import MoorageError, NotFound
 _NO_METHOD = "TRACE"
 
 
-def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) -> ASGIApp:
+def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) -> Dispatcher:
     """The ASGI application that speaks the KServe v2 protocol, and Triton's extensions of it, over HTTP."""
     endpoint = InferEndpoint(inference, admin, options)
+    generate = GenerateEndpoint(inference, admin, options)
     limit = options.max_input_size
     rooms = Litestar(
         route_handlers=[
@@ -38,6 +41,7 @@ def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) 
             *repository_routes(admin, limit),
             *log_routes(admin, limit),
             *_infer_routes(endpoint),
+            *_generate_routes(generate),
         ],
         guards=[guard(options.restricted)],
         exception_handlers={HTTPException: _http_error, MoorageError: _moorage_error, Exception: _unexpected},
@@ -51,15 +55,19 @@ def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) 
         request_max_body_size=None,
         logging_config=None,
     )
-    return Dispatcher(endpoint, with_compression(rooms))
+    lane = Lane(endpoint, inference, limit)
+    return Dispatcher(endpoint, generate, with_compression(rooms), lane)
 
 
 class Dispatcher:
     """The outermost application: takes inference requests past the router, and refuses paths that the router would tidy up."""
 
-    def __init__(self, infer: InferEndpoint, rest: ASGIApp) -> None:
+    def __init__(self, infer: InferEndpoint, generate: GenerateEndpoint, rest: ASGIApp, lane: Lane) -> None:
         self._infer = infer
+        self._generate = generate
         self._rest = rest
+        self.lane = lane
+        """For the server, which gives it the requests that need no application."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,6 +76,8 @@ class Dispatcher:
         path = scope["raw_path"]
         if scope["method"] == "POST" and (segments := infer_segments(path)):
             await self._infer(*segments, scope, receive, send)
+        elif scope["method"] == "POST" and (wanted := generate_path(path)):
+            await self._generate(wanted, scope, receive, send)
         elif is_clean(path):
             await self._rest(_for_router(scope, path), receive, send)
         else:
@@ -100,6 +110,38 @@ def _infer_routes(endpoint: InferEndpoint) -> list[HTTPRouteHandler]:
         return answer
 
     return [infer]
+
+
+def _generate_routes(endpoint: GenerateEndpoint) -> list[HTTPRouteHandler]:
+    """As those for infer: for the 405 of other methods and for the API's description."""
+
+    def answer_of(request: Request[Any, Any, Any], streaming: bool) -> ASGIApp:
+        parts = request.path_params
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await endpoint(GeneratePath(parts["name"], parts.get("version", ""), streaming), scope, receive, send)
+
+        return answer
+
+    @post(
+        ["/v2/models/{name:str}/generate", "/v2/models/{name:str}/versions/{version:str}/generate"],
+        opt={"api": "inference"},
+        status_code=200,
+        summary="Run a model, inputs and outputs as one flat JSON object",
+    )
+    async def generate(request: Request[Any, Any, Any]) -> ASGIApp:
+        return answer_of(request, False)
+
+    @post(
+        ["/v2/models/{name:str}/generate_stream", "/v2/models/{name:str}/versions/{version:str}/generate_stream"],
+        opt={"api": "inference"},
+        status_code=200,
+        summary="Run a model, each of its responses as a server-sent event",
+    )
+    async def generate_stream(request: Request[Any, Any, Any]) -> ASGIApp:
+        return answer_of(request, True)
+
+    return [generate, generate_stream]
 
 
 def _operation_id(handler: HTTPRouteHandler, _method: Any, components: list[Any]) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from moorage._server.http.asgi import Receive, Scope
+from moorage._server.http.asgi import READ_INTO, Receive, Scope
 from moorage._server.http.compression import decode_body
-from moorage._server.http.protocol import READ_INTO
 from moorage.errors import Cancelled, RequestError, TooLarge
 
 _ALIGNMENT = 64

@@ -16,8 +16,13 @@ from moorage._server.http.codec.request import parse_json
 from moorage._server.http.models import AnyRequest
 from moorage._server.http.paths import model_name
 from moorage._server.ports import AdminPort
+from moorage._server.version_list import PARAMETER as VERSIONS
+from moorage._server.version_list import parse_versions
 from moorage.control import LoadOptions
 from moorage.errors import RequestError, Unsupported
+
+
+DEPENDENTS = "unload_dependents"
 
 
 class IndexRequest(msgspec.Struct):
@@ -27,7 +32,7 @@ class IndexRequest(msgspec.Struct):
 
 
 class LoadRequest(msgspec.Struct):
-    """`parameters`: `config` (JSON text), `file:VERSION/PATH` (base64), `reload` ("always")."""
+    """`parameters`: `config` (JSON text), `file:VERSION/PATH` (base64), `reload` ("always"), `versions` ("1,3")."""
 
     parameters: dict[str, Any] | None = None
 
@@ -60,7 +65,8 @@ def repository_routes(admin: AdminPort, limit: int) -> list[HTTPRouteHandler]:
     @post("/v2/repository/models/{name:str}/unload", opt={"api": "model-repository"}, status_code=200, summary="Unload a model")
     async def unload(request: AnyRequest) -> Response[bytes]:
         model = model_name(request.path_params["name"])
-        await admin.unload(model, dependents=unload_dependents(await _body(request, limit)))
+        dependents, versions = unload_options(model, await _body(request, limit))
+        await admin.unload(model, dependents=dependents, versions=versions)
         return _done()
 
     @post(
@@ -103,6 +109,7 @@ def load_options(model: str, body: memoryview) -> LoadOptions:
     config: str | None = None
     files: dict[str, bytes] = {}
     force = False
+    versions: frozenset[int] = frozenset()
     for key, value in (parsed.parameters or {}).items():
         if key == "reload" and value == "always":
             force = True
@@ -110,12 +117,14 @@ def load_options(model: str, body: memoryview) -> LoadOptions:
             config = value
         elif key.startswith("file:") and isinstance(value, str):
             files[key.removeprefix("file:")] = _file(model, key, value)
+        elif key == VERSIONS:
+            versions = parse_versions(model, value)
         else:
             raise RequestError(
-                f"load of model '{model}': parameter '{key}' is not `config` (JSON text), `file:PATH` (base64 text)"
-                ' or `reload` ("always")'
+                f"load of model '{model}': parameter '{key}' is not `config` (JSON text), `file:VERSION/PATH` (base64 text),"
+                ' `versions` ("1,3") or `reload` ("always")'
             )
-    return LoadOptions(config, files, force)
+    return LoadOptions(config, files, force, versions)
 
 
 def _file(model: str, key: str, text: str) -> bytes:
@@ -127,13 +136,24 @@ def _file(model: str, key: str, text: str) -> bytes:
         raise RequestError(f"load of model '{model}': parameter '{key}' is not base64: {error}") from error
 
 
-def unload_dependents(body: memoryview) -> bool:
-    """Whether an unload is to take along what only this model used. A body that says nothing of the kind is let pass."""
+def unload_options(model: str, body: memoryview) -> tuple[bool, frozenset[int]]:
+    """Whether an unload is to take along what only this model used, and the versions it is limited to.
+
+    A body that is no JSON, and an `unload_dependents` that is no boolean, are let pass, as Triton does. Raises RequestError for
+    other parameters: an unload that should have been limited must not take the whole model.
+    """
     try:
         parsed: LoadRequest = _load_request(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return (parsed.parameters or {}).get("unload_dependents") is True
+        return False, frozenset()
+    parameters = parsed.parameters or {}
+    unknown = sorted(parameters.keys() - {DEPENDENTS, VERSIONS})
+    if unknown:
+        raise RequestError(
+            f"unload of model '{model}': parameter '{unknown[0]}' is not `{DEPENDENTS}` (true or false) or `{VERSIONS}` (\"2\")"
+        )
+    versions = parse_versions(model, parameters[VERSIONS]) if VERSIONS in parameters else frozenset()
+    return parameters.get(DEPENDENTS) is True, versions
 
 
 async def _body(request: AnyRequest, limit: int) -> memoryview:

@@ -16,7 +16,7 @@ from moorage._server.http.paths import Target, target
 from moorage._server.http.replies import JSON, Reply, error_reply, send_reply
 from moorage._server.http.restrictions import check_restriction
 from moorage._server.ports import AdminPort, InferencePort
-from moorage.errors import RequestError, TooLarge
+from moorage.errors import MoorageError, RequestError, TooLarge
 from moorage.types import InferRequest, InferResponse
 
 _BINARY = (b"content-type", b"application/octet-stream")
@@ -42,7 +42,7 @@ class InferEndpoint:
             coding = accepted_coding(accepted.decode("latin-1"))
             send = CompressedSend(send, coding) if coding else send
         try:
-            check_restriction(self._restriction, headers)
+            self.admit(headers)
             reply = await self._reply(target(name, version), scope, headers, receive)
         except TooLarge as error:
             # Whoever waits for permission to send a body will not send it now, and the connection is of no more use.
@@ -51,43 +51,55 @@ class InferEndpoint:
             reply = error_reply(error)
         await send_reply(send, reply)
 
-    async def _reply(self, model: Target, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Reply:
-        try:
-            request, forms = await self._decode(model, scope, headers, receive)
-        except (RequestError, TooLarge) as error:
-            raise type(error)(f"model '{model.name}': {error}") from error
-        response = await self._run(request, receive)
-        if response_error := response.error:
-            raise response_error
-        try:
-            encoded = encode_response(response, forms, request.id, json_halves=self._halves)
-        except RequestError as error:
-            raise RequestError(f"model '{model.name}': {error}") from error
-        return Reply(200, _headers(encoded), encoded.parts)
+    def admit(self, headers: Mapping[bytes, bytes]) -> None:
+        """Raises Forbidden if inference is restricted and the headers lack the secret."""
+        check_restriction(self._restriction, headers)
 
-    async def _decode(
-        self, model: Target, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive
-    ) -> tuple[InferRequest, OutputForms]:
-        announced = _announced_json(headers)
-        body = await read_body(scope, receive, headers, self._limit, announced or 0)
-        if announced == 0:
-            config = self._admin.model_config(model.name, model.version)
-            request, forms = decode_raw(body, model.name, model.version, config)
-        else:
-            length = len(body) if announced is None else announced
-            if length > len(body):
-                raise RequestError(f"Inference-Header-Content-Length is {length}, the body has only {len(body)} bytes")
-            request, forms = decode_request(body, length, model.name, model.version, json_halves=self._halves)
-        if self._forwarded is not None:
-            _forward(self._forwarded, request, headers)
+    def decode(self, model: Target, headers: Mapping[bytes, bytes], body: memoryview) -> tuple[InferRequest, OutputForms]:
+        """The request in a body, and how its outputs are to be sent. Raises MoorageError."""
+        try:
+            request, forms = self._decode(model, _announced_json(headers), body)
+            if self._forwarded is not None:
+                _forward(self._forwarded, request, headers)
+        except RequestError as error:
+            raise _named(model, error) from error
         return request, forms
 
-    async def _run(self, request: InferRequest, receive: Receive) -> InferResponse:
+    def encode(self, model: Target, response: InferResponse, forms: OutputForms, request_id: str) -> Reply:
+        """What the client is sent. Raises MoorageError."""
+        if response.error is not None:
+            raise response.error
+        try:
+            encoded = encode_response(response, forms, request_id, json_halves=self._halves)
+        except RequestError as error:
+            raise _named(model, error) from error
+        return Reply(200, _headers(encoded), encoded.parts)
+
+    async def _reply(self, model: Target, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Reply:
+        try:
+            body = await read_body(scope, receive, headers, self._limit, _announced_json(headers) or 0)
+        except (RequestError, TooLarge) as error:
+            raise _named(model, error) from error
+        request, forms = self.decode(model, headers, body)
         watched = self._watch.add(request, receive)
         try:
-            return await self._infer(request)
+            response = await self._infer(request)
         finally:
             self._watch.remove(watched)
+        return self.encode(model, response, forms, request.id)
+
+    def _decode(self, model: Target, announced: int | None, body: memoryview) -> tuple[InferRequest, OutputForms]:
+        if announced == 0:
+            config = self._admin.model_config(model.name, model.version)
+            return decode_raw(body, model.name, model.version, config)
+        length = len(body) if announced is None else announced
+        if length > len(body):
+            raise RequestError(f"Inference-Header-Content-Length is {length}, the body has only {len(body)} bytes")
+        return decode_request(body, length, model.name, model.version, json_halves=self._halves)
+
+
+def _named(model: Target, error: MoorageError) -> MoorageError:
+    return type(error)(f"model '{model.name}': {error}")
 
 
 def _forward(pattern: re.Pattern[str], request: InferRequest, headers: Mapping[bytes, bytes]) -> None:

@@ -22,6 +22,27 @@ def infer_segments(raw_path: bytes) -> tuple[str, str] | None:
     """The still encoded name and version of `/v2/models/NAME[/versions/VERSION]/infer`, or None for any other path."""
     if not (raw_path.startswith(b"/v2/models/") and raw_path.endswith(b"/infer")):
         return None
+    return _segments(raw_path)
+
+
+class GeneratePath(NamedTuple):
+    """The still encoded name and version of a path to a generate endpoint."""
+
+    name: str
+    version: str
+    streaming: bool
+
+
+def generate_path(raw_path: bytes) -> GeneratePath | None:
+    """What `/v2/models/NAME[/versions/VERSION]/generate[_stream]` says, or None for any other path."""
+    streaming = raw_path.endswith(b"/generate_stream")
+    if not (raw_path.startswith(b"/v2/models/") and (streaming or raw_path.endswith(b"/generate"))):
+        return None
+    found = _segments(raw_path)
+    return None if found is None else GeneratePath(*found, streaming)
+
+
+def _segments(raw_path: bytes) -> tuple[str, str] | None:
     parts = raw_path.decode("latin-1").split("/")
     if len(parts) == 5:
         return parts[3], ""

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
 
+from moorage._server.http.app import Dispatcher
 from moorage._server.http.asgi import ASGIApp
+from moorage._server.http.lane import Heads
 from moorage._server.http.listener import listen
 from moorage._server.http.options import HttpOptions
 from moorage._server.http.protocol import HttpProtocol
@@ -91,6 +94,9 @@ class _Listener:
         self._server.should_exit = True
         await self._task
         self._task = None
+        for connection in list(self._server.server_state.connections):
+            if isinstance(connection, HttpProtocol):
+                connection.drop()
         if self._socket is not None:
             self._socket.close()
 
@@ -102,8 +108,9 @@ def _metrics_listener(app: ASGIApp, options: HttpOptions) -> _Listener | None:
 
 
 def _config(app: ASGIApp, options: HttpOptions) -> uvicorn.Config:
+    lane = app.lane if isinstance(app, Dispatcher) else None
     settings: dict[str, Any] = {
-        "http": HttpProtocol,
+        "http": partial(HttpProtocol, lane=lane, heads=Heads()),
         "ws": "none",
         "lifespan": "off",
         "loop": "none",

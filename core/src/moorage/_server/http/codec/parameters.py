@@ -42,7 +42,7 @@ def apply_parameters(request: InferRequest, parameters: dict[str, Any]) -> bool:
             case "binary_data_size":
                 continue
             case _:
-                request.parameters[key] = _for_model(key, value)
+                request.parameters[key] = model_parameter(key, value)
     return binary
 
 
@@ -67,7 +67,8 @@ def _flag(key: str, value: object) -> bool:
     return value
 
 
-def _for_model(key: str, value: object) -> str | int | float | bool:
+def model_parameter(key: str, value: object) -> str | int | float | bool:
+    """A parameter that the model is given."""
     if key.startswith(RESERVED_PREFIX):
         raise RequestError(f"parameter `{key}`: names that begin with `{RESERVED_PREFIX}` are reserved")
     if not isinstance(value, str | int | float):

@@ -1,0 +1,165 @@
+"""POLL: what lies in the repositories is served; they are looked at again and again, and finished changes are acted upon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+
+from attrs import evolve
+
+from moorage._control.watch import Check, Decision, Look, Memory, decide
+from moorage._logging import get_logger
+from moorage.control import ControlContext, ControlMode, LoadOptions, ModelId, Outcome, Snapshot
+from moorage.errors import MoorageError, Unavailable
+
+log = get_logger("moorage.control")
+
+
+class Poll(ControlMode):
+    name = "poll"
+
+    def __init__(self, context: ControlContext) -> None:
+        super().__init__(context)
+        self._memory = Memory()
+        self._checked: dict[Check, bool] = {}
+        self._checking: set[Check] = set()
+        self._unreadable: frozenset[str] = frozenset()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._next_look = 0.0
+
+    async def start(self) -> list[Outcome]:
+        """Load all models whose files are at rest, as far as two looks can tell; the others are left to `run`."""
+        look = await self._look()
+        look.snapshot.require_readable()
+        decision = self._decide(look)
+        if decision.due is not None:
+            await asyncio.sleep(decision.due - self._now())
+            look = await self._look()
+            decision = self._decide(look, commit=False)
+        for check in decision.checks:
+            await self._check(check)
+        return await self._load_first(self._decide(look), look.snapshot)
+
+    async def run(self) -> None:
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), self._next_look - self._now())
+                self._news.clear()
+                try:
+                    look = await self._look()
+                    self._act(self._decide(look), look.snapshot)
+                except Exception:
+                    self._next_look = self._now() + self.context.poll_seconds
+                    log.exception("a look at the model repositories failed; it is tried again")
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    async def load(self, name: str, options: LoadOptions) -> list[Outcome]:
+        raise self._refusal("load", name)
+
+    async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
+        raise self._refusal("unload", name)
+
+    @staticmethod
+    def _refusal(action: str, name: str) -> Unavailable:
+        mode = "the model control mode is POLL, which serves what lies in the model repositories"
+        return Unavailable(
+            f"cannot {action} model '{name}': {mode}; change the repository, or start the server with "
+            "--model-control-mode=explicit"
+        )
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    async def _look(self) -> Look:
+        began = self._now()
+        snapshot = await self.context.scan()
+        self._report(snapshot)
+        return Look(snapshot, began, self._now())
+
+    def _report(self, snapshot: Snapshot) -> None:
+        """Say once that a repository cannot be read, and once that it can be again."""
+        unreadable = frozenset(snapshot.unreadable)
+        for url in sorted(unreadable - self._unreadable):
+            error = snapshot.unreadable[url].message
+            log.error("model repository cannot be read; its models stay as they are", repository=url, error=error)
+        for url in sorted(self._unreadable - unreadable):
+            log.info("model repository can be read again", repository=url)
+        self._unreadable = unreadable
+
+    def _decide(self, look: Look, *, commit: bool = True) -> Decision:
+        decision = decide(self._memory, look, self.context.settle_seconds, self._checked)
+        self._next_look = decision.next_look(look.ended, self.context.poll_seconds)
+        if commit:
+            self._memory = decision.memory
+            current = {check for check in self._checked if look.snapshot.models.get(check.model) is not None}
+            self._checked = {check: fits for check, fits in self._checked.items() if check in current}
+        return decision
+
+    async def _load_first(self, decision: Decision, snapshot: Snapshot) -> list[Outcome]:
+        outcomes = []
+        for models, options in _batches(decision, snapshot):
+            outcomes += await self.context.want(models, options)
+        return outcomes
+
+    def _act(self, decision: Decision, snapshot: Snapshot) -> None:
+        """Begin what is decided. Nothing is waited for: one model must not hold up another, nor the next look."""
+        for model in decision.wanted:
+            problem = snapshot.models[model].problem
+            if problem is not None:
+                log.error("model cannot be loaded as it stands", model=str(model), error=problem.message)
+        for models, options in _batches(decision, snapshot):
+            log.info("models are new or have changed", models=[str(model) for model in models])
+            self._begin(self._load(models, options))
+        if decision.gone:
+            log.info("models are gone", models=[str(model) for model in decision.gone])
+            self._begin(self._unload(decision.gone))
+        for check in decision.checks:
+            if check not in self._checking:
+                self._begin(self._check(check))
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("acting on a change of the model repositories failed", exc_info=error)
+
+    async def _load(self, models: list[ModelId], options: LoadOptions) -> None:
+        await self.context.want(models, options)
+        gone = [model for model in models if model not in self._memory.known]
+        if gone:  # while the load was on its way
+            await self.context.release(gone)
+
+    async def _unload(self, models: Iterable[ModelId]) -> None:
+        await self.context.release(list(models))
+
+    async def _check(self, check: Check) -> None:
+        """Compare a version with its list of sums, and look again when that is done."""
+        self._checking.add(check)
+        try:
+            doubt = await self.context.doubt(check.model, check.version)
+        except MoorageError as error:
+            doubt = str(error)
+        finally:
+            self._checking.discard(check)
+        if doubt:
+            log.warning("version is left alone until its files change", model=str(check.model), version=check.version, reason=doubt)
+        self._checked[check] = not doubt
+        self._news.set()
+
+
+def _batches(decision: Decision, snapshot: Snapshot) -> list[tuple[list[ModelId], LoadOptions]]:
+    """What is loaded together: all models that are taken as they are, and each that has unfinished versions."""
+    sound = {model: left_out for model, left_out in decision.wanted.items() if snapshot.models[model].problem is None}
+    whole = [model for model, left_out in sound.items() if not left_out]
+    partial = [([model], LoadOptions(unfinished=left_out)) for model, left_out in sound.items() if left_out]
+    return [*([(whole, LoadOptions())] if whole else []), *partial]

@@ -1,0 +1,122 @@
+"""The server for programs that are written with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, Unpack
+
+from moorage._admin import IndexEntry
+from moorage._app.engine import Engine
+from moorage.errors import Unavailable
+from moorage.server.questions import Config, Questions, load_options
+from moorage.server.requests import Inputs, RequestOptions, build, version_number
+from moorage.server.results import InferResult
+from moorage.server.streams import AsyncStream
+from moorage.server.waiting import overdue
+from moorage.types import LATEST
+
+
+class AsyncServer(Questions):
+    """A server in the event loop of your program. All methods are for that loop; models run on threads of their own.
+
+    async with moorage.AsyncServer(model_repository="models") as server:
+        result = await server.infer("add_sub", {"INPUT0": a, "INPUT1": b})
+    """
+
+    async def start(self) -> Self:
+        """Load the initial models. Raises Internal if one failed and `exit_on_error` is on, after cleaning up."""
+        if self._engine is not None or self._closed:
+            raise Unavailable("a server can be started once; make a new one")
+        engine = Engine(self._parts, self._log_control())
+        self._engine = engine
+        try:
+            await engine.start()
+        except BaseException:
+            await self.close()
+            raise
+        engine.watch()
+        return self
+
+    async def close(self) -> bool:
+        """Refuse new requests, let running ones finish, unload everything, end the protocols.
+
+        False if requests were still running after `exit_timeout_secs`.
+        """
+        engine, ended = self._engine, True
+        if not self._closed and engine is not None:
+            self._closed = True
+            ended = await engine.drain(self.options.exit_timeout_secs)
+            await engine.stop()
+        self._closed = True
+        return ended
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def infer(self, name: str, inputs: Inputs, **options: Unpack[RequestOptions]) -> InferResult:
+        """Ask a model. `inputs` are numpy arrays by name, not to be changed before the result is there.
+
+        Raises what kept the model from answering. Cancelling the task cancels the request.
+        """
+        request, timeout = build(name, inputs, **options), options.get("timeout")
+        answer = self._running().inference.infer(request)
+        if timeout is None:
+            return InferResult(await answer, request.id)
+        try:
+            async with asyncio.timeout(timeout):
+                return InferResult(await answer, request.id)
+        except TimeoutError:
+            raise overdue(request, timeout) from None
+
+    def stream(self, name: str, inputs: Inputs, **options: Unpack[RequestOptions]) -> AsyncStream:
+        """Ask a model that gives any number of responses: `async for` over what this returns."""
+        request = build(name, inputs, **options)
+        stream = AsyncStream(request, options.get("timeout"))
+        self._running().inference.submit(request, stream)
+        return stream
+
+    async def load(
+        self, name: str, config: Config | None = None, files: Mapping[str, bytes] | None = None, *, force: bool = False
+    ) -> None:
+        """Load a model, or load it again; returns when it serves. As `Server.load`."""
+        await self._running().admin.load(name, load_options(config, files, force=force))
+
+    async def unload(self, name: str, *, dependents: bool = False) -> None:
+        """Unload a model; returns when its requests are done. As `Server.unload`."""
+        await self._running().admin.unload(name, dependents=dependents)
+
+    async def index(self, *, ready: bool = False) -> list[IndexEntry]:
+        """What the repositories hold and what became of it; `ready` keeps what serves."""
+        return await self._running().admin.index(ready=ready)
+
+    def ready(self, name: str | None = None, version: int | str | None = None) -> bool:
+        """Whether the server, or a model, is ready for requests."""
+        if not self.live():
+            return False
+        admin = self._running().admin
+        return admin.ready() if name is None else admin.model_ready(name, version_number(version))
+
+    async def serve_http(self, port: int | None = None, address: str | None = None) -> int:
+        """Serve HTTP, too. As `Server.serve_http`."""
+        http = self._protocols(http_port=port, http_address=address).http(self._running())
+        await self._running().listen(http)
+        return http.port or 0
+
+    async def serve_grpc(self, port: int | None = None, address: str | None = None) -> int:
+        """Serve gRPC, too. As `Server.serve_http`."""
+        grpc = self._protocols(grpc_port=port, grpc_address=address).grpc(self._running())
+        await self._running().listen(grpc)
+        return grpc.port
+
+    async def serve_metrics(self, port: int | None = None, address: str | None = None) -> int:
+        """Serve Prometheus metrics at /metrics. As `Server.serve_http`."""
+        metrics = self._protocols(metrics_port=port, metrics_address=address).metrics(self._running())
+        await self._running().listen(metrics)
+        return metrics.metrics_port or 0

@@ -1,0 +1,119 @@
+"""What both kinds of server share: their life's states, and the questions that need no waiting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import orjson
+
+from moorage._admin import ModelMetadata, ModelStatistics, ServerMetadata
+from moorage._app.arguments import options_with
+from moorage._app.engine import Engine, Parts
+from moorage._app.options import ServerOptions
+from moorage.config import to_json
+from moorage.config.schema import ModelConfig
+from moorage.control import LoadOptions
+from moorage.errors import InvalidArgument, Unavailable, Unsupported
+from moorage.server.requests import version_number
+
+if TYPE_CHECKING:
+    from moorage._app.protocols import Protocols
+
+Config = str | Mapping[str, Any] | ModelConfig
+"""A model's configuration: JSON text, what it says as a dict, or the configuration itself."""
+
+
+class Questions:
+    """A server with its options; the options are checked when it is made."""
+
+    def __init__(self, options: ServerOptions | None = None, **changes: Any) -> None:
+        """`changes` are the flags of `moorage serve` as keyword arguments: `model_repository="models"`, `strict_readiness=False`.
+
+        Raises a MoorageError that names the option which is wrong.
+        """
+        self._engine: Engine | None = None
+        self._closed = False
+        self.options = options_with(options or ServerOptions(), changes)
+        if not self.options.model_repository:
+            raise InvalidArgument("no model repository; give its folder or URL: model_repository=PATH")
+        self._parts = Parts(self.options)
+
+    def live(self) -> bool:
+        """Whether the server has been started and not been closed."""
+        return self._engine is not None and not self._closed
+
+    @overload
+    def metadata(self) -> ServerMetadata: ...
+
+    @overload
+    def metadata(self, name: str, version: int | str | None = None) -> ModelMetadata: ...
+
+    def metadata(self, name: str | None = None, version: int | str | None = None) -> ServerMetadata | ModelMetadata:
+        """What the server is, or what a model takes and gives. Raises NotFound for a model that does not serve."""
+        admin = self._running().admin
+        return admin.server_metadata() if name is None else admin.model_metadata(name, version_number(version))
+
+    def config(self, name: str, version: int | str | None = None) -> ModelConfig:
+        """The configuration that a model serves with (`moorage.config.to_json` makes JSON of it). Raises NotFound."""
+        return self._running().admin.model_config(name, version_number(version))
+
+    def statistics(self, name: str | None = None, version: int | str | None = None) -> list[ModelStatistics]:
+        """The counts of a version, of all versions of a model, or of all models. Raises InvalidArgument for unknown ones."""
+        return self._running().admin.statistics(name or "", version_number(version))
+
+    def metrics(self) -> str:
+        """The metrics in Prometheus' text format."""
+        return self._protocols().metrics_page(self._running())
+
+    def _protocols(self, **changes: Any) -> Protocols:
+        from moorage._app.protocols import Protocols  # noqa: PLC0415 (loads libraries that only protocols need)
+
+        return Protocols(options_with(self.options, {name: value for name, value in changes.items() if value is not None}))
+
+    def _running(self) -> Engine:
+        if self._closed:
+            raise Unavailable("the server is closed")
+        if self._engine is None:
+            raise Unavailable("the server has not been started; use it in a 'with' statement, or call start()")
+        return self._engine
+
+    def _log_control(self) -> ApplicationLog:
+        return ApplicationLog(self.options)
+
+
+class ApplicationLog:
+    """The log of a server that is embedded: it is the application's, and shown and changed there."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+
+    def settings(self) -> dict[str, bool | int | str]:
+        """What the options say."""
+        options = self._options
+        return {
+            "log_file": options.log_file,
+            "log_info": options.log_info,
+            "log_warning": options.log_warning,
+            "log_error": options.log_error,
+            "log_verbose_level": options.log_verbose,
+            "log_format": options.log_format,
+        }
+
+    def update(self, changes: Mapping[str, object]) -> None:
+        """Raises Unsupported if anything is to change."""
+        if any(changes.values()) or changes.keys() & self.settings().keys():
+            raise Unsupported(
+                "this server is embedded in an application, whose logging is configured there ('moorage' loggers)"
+            )
+
+
+def load_options(config: Config | None, files: Mapping[str, bytes] | None, *, force: bool) -> LoadOptions:
+    """How a load differs from what the repository says."""
+    text = config if config is None or isinstance(config, str) else orjson.dumps(_fields(config)).decode()
+    return LoadOptions(text, {} if files is None else {path: bytes(content) for path, content in files.items()}, force)
+
+
+def _fields(config: Mapping[str, Any] | ModelConfig) -> Mapping[str, Any]:
+    return to_json(config) if isinstance(config, ModelConfig) else config

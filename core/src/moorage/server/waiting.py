@@ -1,0 +1,79 @@
+"""Waiting for the one answer to a request, without an event loop on the way."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+from moorage._inference import InferenceService, OneResponse
+from moorage.errors import DeadlineExceeded, MoorageError
+from moorage.server.results import InferResult, result_of
+from moorage.types import InferRequest, InferResponse
+
+
+class Waiting:
+    """The answer to a request, for one thread that waits for it."""
+
+    __slots__ = ("_answer", "_answered", "_request")
+
+    def __init__(self, request: InferRequest) -> None:
+        self._request = request
+        self._answer: InferResponse | MoorageError | None = None
+        self._answered = threading.Lock()  # the cheapest thing that one thread can wait on and another can open
+        self._answered.acquire()
+
+    def answered(self, answer: InferResponse | MoorageError) -> None:
+        """Note the answer, once; from the model's thread."""
+        if self._answer is None:
+            self._answer = answer
+            self._answered.release()
+
+    def result(self, timeout: float | None) -> InferResult:
+        """Wait for the answer. Raises its error, or DeadlineExceeded; who waits no longer marks the request as cancelled."""
+        try:
+            self._answered.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        except BaseException:  # Ctrl-C
+            self._request.cancelled = True
+            raise
+        if self._answer is None:
+            self._request.cancelled = True
+            raise overdue(self._request, timeout)
+        return result_of(self._answer, self._request)
+
+
+class PendingResult(Future[InferResult]):
+    """A result that will be there. `cancel` tells the model, too, which may or may not heed it."""
+
+    def __init__(self, request: InferRequest) -> None:
+        super().__init__()
+        self._request = request
+        self._claim = threading.Lock()  # taken for good by the first of answer and cancellation
+
+    def cancel(self) -> bool:
+        """Give the request up. False if it has been answered."""
+        if self._claim.acquire(blocking=False):
+            self._request.cancelled = True
+            super().cancel()
+            self.set_running_or_notify_cancel()
+        return self.cancelled()
+
+    def answered(self, answer: InferResponse | MoorageError) -> None:
+        """Settle the future, once; from the model's thread."""
+        if not self._claim.acquire(blocking=False):
+            return
+        self.set_running_or_notify_cancel()
+        try:
+            self.set_result(result_of(answer, self._request))
+        except MoorageError as error:
+            self.set_exception(error)
+
+
+def wait(inference: InferenceService, request: InferRequest, timeout: float | None) -> InferResult:
+    """Run a request and wait on this thread."""
+    waiting = Waiting(request)
+    inference.submit(request, OneResponse(waiting.answered, request.model_name), unary=True)
+    return waiting.result(timeout)
+
+
+def overdue(request: InferRequest, timeout: float | None) -> DeadlineExceeded:
+    return DeadlineExceeded(f"model '{request.model_name}' did not answer within {timeout:g} s")
