@@ -28,10 +28,10 @@ class ExampleServer:
 
     ports: tuple[int, int, int]
 
-    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def run(self, command: list[str], limit: float = 100) -> subprocess.CompletedProcess[str]:
         """Run a program from the root of the repository, with the commands of this environment first in PATH."""
         env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=limit, check=False)
 
     def addressed(self, code: str) -> str:
         """The code with the server's own ports in place of the default ones."""
@@ -59,7 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleServer]:
     with log.open("wb") as target:
         process = subprocess.Popen(command, stdout=target, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 100
         while not is_ready(http):
             if process.poll() is not None or time.monotonic() > limit:
                 pytest.fail(f"the server of the examples did not start:\n{log.read_text(errors='replace')}", pytrace=False)

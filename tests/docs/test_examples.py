@@ -56,9 +56,11 @@ def test_configurations_are_sound(config: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_the_classifier_can_be_trained_again(server: ExampleServer, tmp_path: Path) -> None:
     script = str(EXAMPLES / "training" / "train_digits.py")
-    done = server.run([sys.executable, script, "--model", str(tmp_path / "m.onnx"), "--holdout", str(tmp_path / "h.npz")])
+    written = ["--model", str(tmp_path / "m.onnx"), "--holdout", str(tmp_path / "h.npz")]
+    done = server.run([sys.executable, script, *written], limit=500)
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "h.npz") as fresh, np.load(EXAMPLES / "holdout.npz") as committed:
         np.testing.assert_array_equal(fresh["images"], committed["images"])

@@ -15,7 +15,7 @@ from conformance.suite import worker_number
 from docs.conftest import is_ready
 from packages.checkout import clean_environment, clone_to, run
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000)]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_make_serve_serves_the_examples(clone: Path) -> None:
             start_new_session=True,
         )
     try:
-        limit = time.monotonic() + 300
+        limit = time.monotonic() + 900
         while not is_ready(http) and process.poll() is None and time.monotonic() < limit:
             time.sleep(0.3)
         assert is_ready(http), log.read_text(errors="replace")

@@ -12,7 +12,7 @@ import pytest
 from layers.sources import ROOT, distributions
 from packages.checkout import clone_to, run
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000)]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ alone; an application that embeds a server keeps its own logging.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -103,6 +104,7 @@ class Log:
         checked = {name: _checked(name, value) for name, value in changes.items() if hasattr(self._settings, name)}
         for name, value in checked.items():
             setattr(self._settings, name, value)
+        self._set_level()
 
     def _configure(self) -> None:
         structlog.configure(
@@ -119,7 +121,12 @@ class Log:
         root = logging.getLogger()
         root.handlers = [_ToStructlog()]
         root.setLevel(logging.WARNING)
-        logging.getLogger("moorage").setLevel(logging.DEBUG)  # the settings decide, which can change
+        logging.captureWarnings(capture=True)
+        self._set_level()
+
+    def _set_level(self) -> None:
+        """Have verbose messages cost nothing while nobody wants them."""
+        logging.getLogger("moorage").setLevel(logging.DEBUG if self._settings.log_verbose_level > 0 else logging.INFO)
 
     def _drop_unwanted(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         level = event["level"]
@@ -140,6 +147,10 @@ class _ToStructlog(logging.Handler):
     """Brings what libraries log through the standard library into the same log."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):  # a full disk or a wrong format must not fail what it happens in
+            self._write(record)
+
+    def _write(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)
         level = record.levelname.lower()
         method = getattr(logger, level if level in _SETTING_OF_LEVEL or level == "debug" else "info")
@@ -158,7 +169,7 @@ def _renderers(stream: TextIO) -> dict[str, Any]:
 
 def _open(path: str) -> TextIO:
     try:
-        return Path(path).open("a", encoding="utf-8", buffering=1)
+        return Path(path).open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
     except OSError as error:
         raise InvalidArgument(f"--log-file: '{path}' cannot be written: {error.strerror}") from error
 

@@ -111,6 +111,20 @@ class StorageError(Internal):
     """A repository could not be read. Nothing may be concluded about what it holds."""
 
 
+def told(error: BaseException) -> str:
+    """What an exception says of itself, or why that cannot be had: the exceptions of a model's code may raise there, too."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except BaseException as other:  # noqa: BLE001
+        return f"its text cannot be shown ({type(other).__name__})"
+
+
+_SHOWN = 50
+"""Faults in the message of a ConfigError; a file that is no configuration at all has as many as it has words."""
+_LONG = 1000
+"""Characters of a part of a fault in that message."""
+
+
 @frozen
 class Fault:
     """One thing wrong with a configuration or a repository, with what to change."""
@@ -130,7 +144,7 @@ class Fault:
         place = self.file
         if self.line:
             place = f"{place}:{self.line}" + (f":{self.column}" if self.column else "")
-        parts = [part for part in (place, self.field, self.message) if part]
+        parts = [part if len(part) <= _LONG else f"{part[:_LONG]}…" for part in (place, self.field, self.message) if part]
         text = ": ".join(parts)
         return f"{text} ({self.advice})" if self.advice else text
 
@@ -142,7 +156,8 @@ class ConfigError(InvalidArgument):
         self.faults = tuple(faults)
         self.model = model
         head = f"model '{model}': " if model else ""
-        super().__init__(head + "; ".join(str(fault) for fault in self.faults))
+        more = f"; and {len(self.faults) - _SHOWN} more" if len(self.faults) > _SHOWN else ""
+        super().__init__(head + "; ".join(str(fault) for fault in self.faults[:_SHOWN]) + more)
 
 
 @frozen
@@ -157,4 +172,4 @@ class ErrorRecord:
     def of(cls, error: BaseException) -> ErrorRecord:
         faults = error.faults if isinstance(error, ConfigError) else ()
         code = error.code if isinstance(error, MoorageError) else Code.INTERNAL
-        return cls(code, str(error) or type(error).__name__, faults)
+        return cls(code, told(error) or type(error).__name__, faults)

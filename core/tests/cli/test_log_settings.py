@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -86,3 +87,33 @@ def test_a_wrong_change_changes_nothing(
 def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"--log-file.*nowhere"):
         Log(LogSettings(log_file=str(tmp_path / "nowhere" / "server.log")))
+
+
+@pytest.mark.parametrize("message, arguments", [("%d requests", ("two",)), ("%s and %s", ("one",))])
+def test_a_message_that_cannot_be_formed_fails_nothing(
+    make_log: Callable[..., Log], tmp_path: Path, message: str, arguments: tuple[object, ...]
+) -> None:
+    make_log(log_format="json")
+    logging.getLogger("library").warning(message, *arguments)
+    logging.getLogger("library").warning("the next")
+    assert [line["event"] for line in lines(tmp_path / "server.log")] == ["the next"]
+
+
+def test_text_that_is_no_text_is_escaped(make_log: Callable[..., Log], tmp_path: Path) -> None:
+    make_log(log_format="ISO8601")
+    logging.getLogger("library").warning("half a \ud800 pair")
+    assert "half a \\ud800 pair" in (tmp_path / "server.log").read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_fails_nothing() -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    log = Log(LogSettings(log_file="/dev/full"))
+    try:
+        logging.getLogger("moorage.test").error("lost")
+    finally:
+        with contextlib.suppress(OSError):
+            log.close()
+        root.handlers, root.level = handlers, level
+        structlog.reset_defaults()

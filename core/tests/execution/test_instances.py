@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from moorage._execution.instances import InstanceThread
-from moorage._execution.queues import FifoQueue
+from moorage._execution.queues import BatchQueue, FifoQueue
 from moorage.backend import Instance
 from moorage.config.schema import ModelConfig
-from moorage.errors import InvalidArgument, ModelError, MoorageError
+from moorage.errors import Cancelled, InvalidArgument, ModelError, MoorageError
 from moorage.types import InferRequest, InferResponse, Job
 
 CONFIG = ModelConfig(name="scripted")
@@ -130,3 +130,22 @@ def test_a_failed_start_raises_the_reason_and_leaves_no_thread() -> None:
     with pytest.raises(RuntimeError, match="kaputt"):
         thread.start()
     thread.stop()
+
+
+def test_a_request_whose_client_has_gone_is_not_run() -> None:
+    queue, sinks = BatchQueue(4), [Recording(), Recording()]
+    ran: list[str] = []
+
+    def act(jobs: Sequence[Job]) -> Sequence[InferResponse | MoorageError | None]:
+        ran.extend(job.request.id for job in jobs)
+        return [InferResponse([]) for _ in jobs]
+
+    for number, sink in enumerate(sinks):
+        queue.put(Job(InferRequest("scripted", {}, id=str(number), cancelled=number == 0), sink))
+    queue.close()
+    thread = InstanceThread("scripted_0", CONFIG, queue, lambda: Scripted(act))
+    thread.start()
+    thread.stop()
+    assert ran == ["1"]
+    assert isinstance(sinks[0].error, Cancelled)
+    assert (thread.recorder.cancelled, thread.recorder.fail.count, thread.recorder.success.count) == (1, 1, 1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from moorage._admin.values import BatchStatistics, Duration, ModelMetadata, ModelStatistics, TensorMetadata
-from moorage._execution import Servable, Tally
+from moorage._execution import DURATION_BOUNDS_NS, Servable, Tally
 from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
 
 
@@ -20,7 +21,7 @@ def metadata(config: ModelConfig, versions: Sequence[int]) -> ModelMetadata:
     )
 
 
-def statistics(servable: Servable) -> ModelStatistics:
+def statistics(servable: Servable, namespace: str = "") -> ModelStatistics:
     """The counts of a version since it was loaded."""
     counts = servable.statistics()
     return ModelStatistics(
@@ -46,6 +47,8 @@ def statistics(servable: Servable) -> ModelStatistics:
         pending=servable.pending,
         rejected=counts.rejected,
         cancelled=counts.cancelled,
+        namespace=namespace,
+        durations=dict(zip(DURATION_BOUNDS_NS, accumulate(counts.durations), strict=False)),
     )
 
 

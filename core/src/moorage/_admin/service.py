@@ -128,7 +128,7 @@ class AdminService:
     def model_metadata(self, name: str, version: int = LATEST) -> ModelMetadata:
         """Raises NotFound, or RequestError if the name is ambiguous."""
         versions = tuple(self._serving.versions(name)) if version == LATEST else (version,)
-        return describe.metadata(self.model_config(name, version), versions)
+        return describe.metadata(self._servable(name, version).shown, versions)
 
     def model_config(self, name: str, version: int = LATEST) -> ModelConfig:
         """The configuration that is served. Raises NotFound, or RequestError if the name is ambiguous."""
@@ -137,7 +137,8 @@ class AdminService:
     def statistics(self, name: str = "", version: int = LATEST) -> list[ModelStatistics]:
         """The counts of a version, of all versions of a model, or of all models. Raises InvalidArgument for an unknown one."""
         if not name:
-            return [describe.statistics(s) for versions in self._serving.models().values() for s in versions.values()]
+            serving = self._serving.models()
+            return [describe.statistics(s, key.namespace) for key, versions in serving.items() for s in versions.values()]
         try:
             versions = tuple(self._serving.versions(name)) if version == LATEST else (version,)
             return [describe.statistics(self._servable(name, number)) for number in versions]

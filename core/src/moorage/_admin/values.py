@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from collections.abc import Mapping
+
+from attrs import field, frozen
 
 
 @frozen
@@ -80,3 +82,7 @@ class ModelStatistics:
     """Of the failures, those of requests that a queue did not take or keep."""
     cancelled: int = 0
     """Of the failures, those of requests whose client went away before they were run."""
+    namespace: str = ""
+    """The repository, where models are told apart by it."""
+    durations: Mapping[int, int] = field(factory=dict)
+    """Upper bound in nanoseconds to the number of successful requests that took no longer. Slower ones are in none."""

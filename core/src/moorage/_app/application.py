@@ -45,8 +45,10 @@ class Application:
         engine = Engine(self._parts, self._log)
         try:
             await engine.start()
-            for server in self._protocols.servers(engine):
+            servers = self._protocols.servers(engine)
+            for server in servers:
                 await engine.listen(server)
+            log.info("listening", **self._protocols.addresses(servers))
             on_started(await engine.admin.index())
             engine.watch()
             await stop.wait()
@@ -56,9 +58,9 @@ class Application:
             log.info("ended")
 
     async def _end(self, engine: Engine) -> int:
-        patience = self._options.exit_timeout_secs
-        log.info("ending", exit_timeout_secs=patience)
-        if await engine.drain(patience):
+        patience, grace = self._options.exit_timeout_secs, self._options.shutdown_grace_secs
+        log.info("ending", shutdown_grace_secs=grace, exit_timeout_secs=patience)
+        if await engine.drain(patience, grace):
             return 0
         log.error("requests were still running at the end of --exit-timeout-secs", exit_timeout_secs=patience)
         return 1

@@ -89,9 +89,13 @@ class Engine:
         """From now on the control mode sees changes of the repositories, if it looks for them."""
         self._watching = asyncio.create_task(self._mode.run())
 
-    async def drain(self, patience: float) -> bool:
-        """Refuse new requests, let running ones finish, unload everything. False if requests still run after `patience`."""
+    async def drain(self, patience: float, grace: float = 0) -> bool:
+        """Refuse new requests, let running ones finish, unload everything. False if requests still run after `patience`.
+
+        For `grace` seconds before, the server is not ready any more and goes on serving.
+        """
         self.admin.shut()
+        await asyncio.sleep(grace)
         self.inference.refuse("the server is shutting down")
         if await self._manager.close(patience):
             await asyncio.to_thread(self._parts.loader.close)

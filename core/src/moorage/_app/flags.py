@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import attrs
 from attrs import frozen
 
+from moorage.errors import InvalidArgument
+
 METADATA = "flag"
 
 T = TypeVar("T")
@@ -18,7 +20,8 @@ T = TypeVar("T")
 @frozen
 class Flag:
     """How an option is given. `group` is its heading in the help, `switch` a flag without a value, `inert` one that is accepted
-    so that command lines can be moved over, but changes nothing here; its help says why.
+    so that command lines can be moved over, but changes nothing here; its help says why. Numbers lie between `least` and
+    `most`.
     """
 
     help: str
@@ -29,6 +32,8 @@ class Flag:
     choices: tuple[str, ...] = ()
     metavar: str = ""
     inert: bool = False
+    least: int = 0
+    most: int | None = None
 
     @staticmethod
     def of(attribute: attrs.Attribute[Any]) -> Flag:
@@ -56,7 +61,7 @@ class Group:
     def __call__(self, default: T, help: str, **more: Any) -> T:  # noqa: A002 (click's own word)
         """An attribute with this default."""
         flag = Flag(help, self._title, **more)
-        value: T = attrs.field(default=default, metadata={METADATA: flag})
+        value: T = attrs.field(default=default, metadata={METADATA: flag}, validator=_check)
         return value
 
     def many(self, help: str, **more: Any) -> tuple[str, ...]:  # noqa: A002
@@ -66,3 +71,15 @@ class Group:
     def inert(self, help: str, **more: Any) -> str:  # noqa: A002
         """An attribute for a flag of Triton's that changes nothing here."""
         return self("", help, inert=True, **more)
+
+
+def _check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Raises InvalidArgument that names the flag and what it takes."""
+    flag = Flag.of(attribute)
+    wrong = ""
+    if flag.choices and value not in flag.choices:
+        wrong = f"one of {', '.join(flag.choices)}"
+    elif isinstance(value, int | float) and not (flag.least <= value and (flag.most is None or value <= flag.most)):
+        wrong = f"a number from {flag.least}" + (" up" if flag.most is None else f" to {flag.most}")
+    if wrong:
+        raise InvalidArgument(f"{name_of(attribute)}={value}: write {wrong}")

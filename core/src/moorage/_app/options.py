@@ -16,6 +16,7 @@ _backends = Group("Backends")
 _plugins = Group("Plugins")
 _accepted = Group("Accepted and without effect")
 
+LAST_PORT = 65535
 COMPRESSION_LEVELS = ("none", "low", "medium", "high")
 
 
@@ -28,13 +29,17 @@ class ServerOptions:
     )
     model_control_mode: str = _repository(
         "none",
-        "Which models are loaded, and when: none (all, at start), explicit (when a client asks), or a mode that a plugin adds.",
+        "Which models are loaded, and when: none (all, at start), explicit (when a client asks), poll (what lies in the "
+        "repositories, which are watched), or a mode that a plugin adds.",
         metavar="MODE",
     )
     load_model: tuple[str, ...] = _repository.many(
         "A model to load at start in mode explicit; may be given several times, * alone means all.", metavar="NAME"
     )
     repository_poll_secs: float = _repository(15.0, "Seconds between two looks at the repositories in mode poll.")
+    repository_settle_secs: float = _repository(
+        2.0, "Seconds that the files of a model or version must be unchanged in mode poll before they are acted upon."
+    )
     model_config_name: str = _repository(
         "", "Use configs/NAME.pbtxt of a model, where there is one, instead of config.pbtxt.", metavar="NAME"
     )
@@ -58,7 +63,7 @@ class ServerOptions:
     required_models: tuple[str, ...] = _repository.many(
         "Be ready only while these models serve, too; separated by commas, may be given several times.", metavar="NAME,NAME"
     )
-    model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.")
+    model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.", least=1)
     model_load_retry_count: int = _repository(0, "How often a failed load is tried again.")
 
     id: str = _server("triton", "The server's name in its metadata.", metavar="NAME")
@@ -69,7 +74,7 @@ class ServerOptions:
 
     allow_http: bool = _http(True, "Serve HTTP.")
     http_address: str = _http("127.0.0.1", "Address to listen on; 0.0.0.0 opens the server to the network.", metavar="ADDRESS")
-    http_port: int = _http(8000, "Port for HTTP.")
+    http_port: int = _http(8000, "Port for HTTP; 0 takes a free one.", most=LAST_PORT)
     reuse_http_port: bool = _http(False, "Let several servers listen on the same port.")
     http_max_input_size: int = _http(64 << 20, "Greatest size of a request's body in bytes, also after decompression.")
     http_header_forward_pattern: str = _http(
@@ -77,21 +82,21 @@ class ServerOptions:
     )
     http_json_halves: bool = _http(False, "Take and give FP16 and BF16 tensors as JSON numbers, too, not only in binary form.")
     http_restricted_api: tuple[str, ...] = _http.many(
-        "Groups of endpoints that need a header: APIS:KEY=VALUE.", metavar="APIS:KEY=VALUE"
+        "Groups of endpoints that need a header: APIS:KEY=VALUE. A VALUE @FILE is what the file holds, also when it changes.",
+        metavar="APIS:KEY=VALUE",
     )
 
     allow_grpc: bool = _grpc(True, "Serve gRPC.")
     grpc_address: str = _grpc("127.0.0.1", "Address to listen on; 0.0.0.0 opens the server to the network.", metavar="ADDRESS")
-    grpc_port: int = _grpc(8001, "Port for gRPC.")
+    grpc_port: int = _grpc(8001, "Port for gRPC; 0 takes a free one.", most=LAST_PORT)
     reuse_grpc_port: bool = _grpc(False, "Let several servers listen on the same port.")
     grpc_header_forward_pattern: str = _grpc(
         "", "Metadata keys that match this regular expression become request parameters.", metavar="REGEX"
     )
     grpc_restricted_protocol: tuple[str, ...] = _grpc.many(
-        "Groups of calls that need metadata: PROTOCOLS:KEY=VALUE, sent as triton-grpc-protocol-KEY.",
+        "Groups of calls that need metadata: PROTOCOLS:KEY=VALUE, sent as triton-grpc-protocol-KEY. VALUE may be @FILE, too.",
         metavar="PROTOCOLS:KEY=VALUE",
     )
-    grpc_infer_thread_count: int = _grpc(2, "Threads that read gRPC requests.")
     grpc_infer_response_compression_level: str = _grpc("none", "How hard responses are compressed.", choices=COMPRESSION_LEVELS)
     grpc_use_ssl: bool = _grpc(False, "Serve gRPC over TLS.")
     grpc_use_ssl_mutual: bool = _grpc(False, "Serve gRPC over TLS and ask clients for certificates.")
@@ -111,7 +116,7 @@ class ServerOptions:
 
     allow_metrics: bool = _metrics(True, "Serve Prometheus metrics.")
     metrics_address: str = _metrics("", "Address for metrics; that of HTTP if not given.", metavar="ADDRESS")
-    metrics_port: int = _metrics(8002, "Port for metrics.")
+    metrics_port: int = _metrics(8002, "Port for metrics; 0 takes a free one.", most=LAST_PORT)
     metrics_config: tuple[str, ...] = _metrics.many(
         "A setting of the metrics: counter_latencies=false leaves the durations out.", metavar="KEY=VALUE"
     )
@@ -131,6 +136,7 @@ class ServerOptions:
     block_plugin: tuple[str, ...] = _plugins.many("A plugin not to use, by the name of its entry point.", metavar="NAME")
 
     http_thread_count: str = _accepted.inert("HTTP is served by one event loop.")
+    grpc_infer_thread_count: str = _accepted.inert("One thread reads gRPC requests; models run on threads of their own.")
     grpc_infer_allocation_pool_size: str = _accepted.inert("Requests are not pooled.")
     grpc_max_response_pool_size: str = _accepted.inert("Responses are not pooled.")
     backend_directory: str = _accepted.inert("Backends are Python packages.")

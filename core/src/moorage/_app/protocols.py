@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from moorage._app.engine import Engine
@@ -31,6 +32,19 @@ class Protocols:
         if self._options.allow_grpc:
             made.append(self.grpc(engine))
         return made
+
+    def addresses(self, servers: Sequence[HttpServer | GrpcServer]) -> dict[str, str]:
+        """Where these servers, all started, can be reached, by protocol."""
+        found: dict[str, str] = {}
+        for server in servers:
+            if isinstance(server, GrpcServer):
+                found["grpc"] = f"{self._grpc.address}:{server.port}"
+                continue
+            if server.port is not None:
+                found["http"] = f"http://{self._http.address}:{server.port}"
+            if server.metrics_port is not None:
+                found["metrics"] = f"http://{self._http.metrics_address or self._http.address}:{server.metrics_port}/metrics"
+        return found
 
     def http(self, engine: Engine) -> HttpServer:
         """A server of HTTP alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 
@@ -71,7 +72,16 @@ def _default_max_batch_size(by_backend: Mapping[str, Mapping[str, str]]) -> int:
 
 
 def control_settings(options: ServerOptions) -> ControlSettings:
-    return ControlSettings(initial_models=options.load_model, poll_seconds=options.repository_poll_secs)
+    """Raises InvalidArgument naming the flag."""
+    if options.model_control_mode == "poll" and not 0 < options.repository_poll_secs < math.inf:
+        raise InvalidArgument("--repository-poll-secs must be more than 0; --model-control-mode=none does not poll")
+    if not 0 <= options.repository_settle_secs < math.inf:
+        raise InvalidArgument("--repository-settle-secs must be 0 or more")
+    return ControlSettings(
+        initial_models=options.load_model,
+        poll_seconds=options.repository_poll_secs,
+        settle_seconds=options.repository_settle_secs,
+    )
 
 
 def admin_settings(options: ServerOptions) -> AdminSettings:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import click
-from rich.console import Console
-from rich.table import Table
 
-from moorage._app.check import Finding
-from moorage._app.check import check as find_faults
 from moorage._app.options import ServerOptions
 from moorage.errors import MoorageError
 
+if TYPE_CHECKING:
+    from moorage._app.check import Finding
 
-@click.command()
+
+@click.command(short_help="List every fault of model repositories, without serving them.")
 @click.argument("repository", nargs=-1, required=True, metavar="REPOSITORY...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-load", is_flag=True, help="Look at layout and configurations only; load no model file, run no model code.")
@@ -36,6 +36,8 @@ def check(
     backend_config: tuple[str, ...],
 ) -> None:
     """List every fault of model repositories. Each model is loaded once and closed again. Exit code 1 if there is a fault."""
+    from moorage._app.check import check as find_faults  # noqa: PLC0415 (help and completion do without the server)
+
     options = ServerOptions(
         model_repository=repository,
         model_config_name=model_config_name,
@@ -55,15 +57,17 @@ def check(
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    console = Console()
-    if not findings:
-        console.print("No faults.")
-        return
-    table = Table("Model", "Version", "Where", "Fault", "What to do")
-    for finding in findings:
-        fault = finding.fault
-        place = f"{fault.file}:{fault.line}" if fault.line else fault.file
-        where = "\n".join(part for part in (place, fault.field) if part)
-        version = "" if finding.version is None else str(finding.version)
-        table.add_row(finding.model, version, where, fault.message, fault.advice)
-    console.print(table)
+    from moorage._cli.table import print_table  # noqa: PLC0415
+
+    if findings:
+        print_table(("Model", "Version", "Where", "Fault", "What to do"), [_row(finding) for finding in findings])
+    else:
+        click.echo("No faults.")
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    fault = finding.fault
+    place = f"{fault.file}:{fault.line}" if fault.line else fault.file
+    where = "\n".join(part for part in (place, fault.field) if part)
+    version = "" if finding.version is None else str(finding.version)
+    return finding.model, version, where, fault.message, fault.advice

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import attrs
 import click
+from click.shell_completion import CompletionItem
 
 from moorage._app.flags import Flag, name_of, variable_of
 from moorage._app.options import ServerOptions
@@ -29,11 +30,41 @@ class GroupedCommand(click.Command):
 
 
 class GroupedOption(click.Option):
-    """An option that knows its heading."""
+    """An option that knows its heading, and names its variable where a value is wrong."""
 
     def __init__(self, *declarations: str, group: str, **more: Any) -> None:
         super().__init__(declarations, **more)
         self.group = group
+
+    def get_error_hint(self, context: click.Context | None) -> str:
+        return f"{super().get_error_hint(context)} (or {self.envvar})"
+
+
+class TrueOrFalse(click.types.BoolParamType):
+    """A boolean with a value, as Triton's flags have them. What click takes is taken; `true` and `false` are shown."""
+
+    name = "true|false"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> bool:
+        try:
+            return bool(super().convert(value, param, context)) if value != "" else self._refuse(value, param, context)
+        except click.BadParameter:
+            return self._refuse(value, param, context)
+
+    def shell_complete(self, context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
+
+    def _refuse(self, value: object, param: click.Parameter | None, context: click.Context | None) -> bool:
+        raise click.BadParameter(f"'{value}' is neither true nor false", context, param)
+
+
+class Place(click.types.StringParamType):
+    """A path or URL: completed as a path, and judged by the server."""
+
+    name = "path"
+
+    def shell_complete(self, context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
 
 
 def server_options(command: F) -> F:
@@ -53,11 +84,17 @@ def _option(attribute: attrs.Attribute[Any]) -> GroupedOption:
         return GroupedOption(name_of(attribute), *flag.aliases, attribute.name, is_flag=True, default=False, **more)
     more["type"] = click.Choice(flag.choices) if flag.choices else _type(attribute.default, flag)
     if not flag.inert and not flag.multiple:
-        more |= {"default": attribute.default, "show_default": attribute.default != ""}
+        more |= {"default": attribute.default, "show_default": _shown(attribute.default)}
     return GroupedOption(name_of(attribute), *flag.aliases, attribute.name, multiple=flag.multiple, **more)
 
 
 def _type(default: object, flag: Flag) -> Any:
+    if flag.metavar in ("PATH", "FILE"):
+        return Place()
     if flag.multiple or flag.inert:
         return str
-    return {bool: click.BOOL, int: int, float: float}.get(type(default), str)
+    return {bool: TrueOrFalse(), int: int, float: float}.get(type(default), str)
+
+
+def _shown(default: object) -> str | bool:
+    return str(default).lower() if isinstance(default, bool) else default != ""

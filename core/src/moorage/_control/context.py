@@ -68,6 +68,9 @@ class ModelControl:
         """Look at the repositories only to know: what a later `want` loads stays what the last scan found."""
         return (await self._on_reader(self._repositories.scan)).public()
 
+    async def doubt(self, model: ModelId, version: int) -> str:
+        return await self._on_reader(self._repositories.doubt, self._snapshot, model, version)
+
     def wanted(self) -> frozenset[ModelId]:
         return frozenset(self._wishes)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from moorage._control.explicit import Explicit
 from moorage._control.none import NoneMode
+from moorage._control.poll import Poll
 from moorage.control import ControlMode
 from moorage.hookspecs import hookimpl
 
 
 @hookimpl
 def control_modes() -> Iterable[type[ControlMode]]:
-    return (NoneMode, Explicit)
+    return (NoneMode, Explicit, Poll)

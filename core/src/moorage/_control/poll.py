@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 
-from attrs import evolve
-
 from moorage._control.watch import Check, Decision, Look, Memory, decide
 from moorage._logging import get_logger
 from moorage.control import ControlContext, ControlMode, LoadOptions, ModelId, Outcome, Snapshot
@@ -33,21 +31,20 @@ class Poll(ControlMode):
         """Load all models whose files are at rest, as far as two looks can tell; the others are left to `run`."""
         look = await self._look()
         look.snapshot.require_readable()
-        decision = self._decide(look)
-        if decision.due is not None:
-            await asyncio.sleep(decision.due - self._now())
+        if self.context.settle_seconds > 0:
+            await self._pause(self._decide(look).due or 0)
             look = await self._look()
-            decision = self._decide(look, commit=False)
-        for check in decision.checks:
-            await self._check(check)
-        return await self._load_first(self._decide(look), look.snapshot)
+        await asyncio.gather(*map(self._check, self._decide(look, commit=False).checks))
+        decision = self._decide(look)
+        outcomes = []
+        for models, options in _batches(decision, look.snapshot):
+            outcomes += await self.context.want(models, options)
+        return outcomes
 
     async def run(self) -> None:
         try:
             while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), self._next_look - self._now())
-                self._news.clear()
+                await self._pause(self._next_look)
                 try:
                     look = await self._look()
                     self._act(self._decide(look), look.snapshot)
@@ -57,6 +54,13 @@ class Poll(ControlMode):
         finally:
             for task in self._tasks:
                 task.cancel()
+
+    async def _pause(self, until: float) -> None:
+        """Wait for this time, or for the end of a check. Timers may be early."""
+        while not self._news.is_set() and (left := until - self._now()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left)
+        self._news.clear()
 
     async def load(self, name: str, options: LoadOptions) -> list[Outcome]:
         raise self._refusal("load", name)
@@ -97,15 +101,8 @@ class Poll(ControlMode):
         self._next_look = decision.next_look(look.ended, self.context.poll_seconds)
         if commit:
             self._memory = decision.memory
-            current = {check for check in self._checked if look.snapshot.models.get(check.model) is not None}
-            self._checked = {check: fits for check, fits in self._checked.items() if check in current}
+            self._checked = {check: fits for check, fits in self._checked.items() if check.model in look.snapshot.models}
         return decision
-
-    async def _load_first(self, decision: Decision, snapshot: Snapshot) -> list[Outcome]:
-        outcomes = []
-        for models, options in _batches(decision, snapshot):
-            outcomes += await self.context.want(models, options)
-        return outcomes
 
     def _act(self, decision: Decision, snapshot: Snapshot) -> None:
         """Begin what is decided. Nothing is waited for: one model must not hold up another, nor the next look."""
@@ -152,8 +149,10 @@ class Poll(ControlMode):
         finally:
             self._checking.discard(check)
         if doubt:
-            log.warning("version is left alone until its files change", model=str(check.model), version=check.version, reason=doubt)
-        self._checked[check] = not doubt
+            where = {"model": str(check.model), "version": check.version}
+            log.warning("version is left alone until its files change", **where, reason=doubt)
+        others = {other: fits for other, fits in self._checked.items() if other[:2] != check[:2]}
+        self._checked = {**others, check: not doubt}
         self._news.set()
 
 

@@ -56,6 +56,9 @@ class Known:
     fingerprint: str
     parts: Mapping[Part, str]
 
+    def is_still(self, found: FoundModel) -> bool:
+        return self.fingerprint == found.fingerprint and self.repository == found.repository
+
 
 @frozen
 class Memory:
@@ -93,7 +96,7 @@ def decide(memory: Memory, look: Look, settle: float, checked: Mapping[Check, bo
     changed = [
         (known, found)
         for model, found in models.items()
-        if (known := memory.known.get(model)) is None or known.fingerprint != found.fingerprint or model in memory.sights
+        if (known := memory.known.get(model)) is None or not known.is_still(found) or model in memory.sights
     ]
     absent = [(model, known) for model, known in memory.known.items() if model not in models]
     if not changed and not absent and not memory.sights:
@@ -133,7 +136,8 @@ class _Verdict:
 
 def _view(model: ModelId, known: Known | None, found: FoundModel | None, seen: Mapping[Part, Sight], look: Look) -> _View:
     parts = found.parts() if found is not None else None
-    now: dict[Part, str] = {SHARED: parts.shared, **parts.versions} if parts else {}
+    now: dict[Part, str] = {SHARED: parts.shared} if parts else {}
+    now |= dict[Part, str](parts.versions.items()) if parts else {}
     before = known.parts if known is not None else {}
     if known is not None and found is not None and known.repository != found.repository:
         before = dict.fromkeys(before, "")

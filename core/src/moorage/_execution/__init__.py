@@ -2,6 +2,6 @@
 
 from moorage._execution.loading import Loader, LoadSettings
 from moorage._execution.servable import Servable
-from moorage._execution.statistics import Recorder, Tally
+from moorage._execution.statistics import DURATION_BOUNDS_NS, Recorder, Tally
 
-__all__ = ["LoadSettings", "Loader", "Recorder", "Servable", "Tally"]
+__all__ = ["DURATION_BOUNDS_NS", "LoadSettings", "Loader", "Recorder", "Servable", "Tally"]

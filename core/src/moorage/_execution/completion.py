@@ -60,6 +60,11 @@ def finish(parsed: ParsedConfig, signature: Signature | None, gpus: Sequence[int
     return normalise(parsed.config, gpus=gpus, source=parsed)
 
 
+def shown(config: ModelConfig, signature: Signature | None) -> ModelConfig:
+    """The configuration as metadata show it."""
+    return config if signature is None else complete.exact(config, signature)
+
+
 def _moved(parsed: ParsedConfig, config: ModelConfig) -> list[str]:
     """Fields that the user has set and that are different now. Only `max_batch_size` may be raised."""
     moved = []

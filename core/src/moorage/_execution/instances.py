@@ -18,7 +18,7 @@ from moorage._execution.warmup import Sample
 from moorage._logging import get_logger
 from moorage.backend import BatchInstance, Instance
 from moorage.config.schema import ModelConfig
-from moorage.errors import ModelError, MoorageError
+from moorage.errors import Cancelled, ModelError, MoorageError, told
 from moorage.types import InferResponse, Job
 
 Run = Callable[[Sequence[Job], Execution], Sequence[Answer]]
@@ -76,19 +76,30 @@ class InstanceThread:
         try:
             instance = self._make()
         except BaseException as error:  # noqa: BLE001  a model may raise anything, SystemExit too
-            self._made.set_exception(error if isinstance(error, Exception) else ModelError(repr(error)))
+            self._made.set_exception(_as_exception(error))
             return
-        run = self._runner(instance)
         try:
+            run = self._runner(instance)
             self._warm_up(run)
-        except MoorageError as error:
+        except BaseException as error:  # noqa: BLE001  whatever it is, whoever waits for the start must hear of it
             self._close(instance)
-            self._made.set_exception(error)
+            self._made.set_exception(_as_exception(error))
             return
         self._made.set_result(None)
         while (jobs := self._queue.take()) is not None:
-            self._run(run, jobs)
+            if wanted := self._wanted(jobs):
+                self._run(run, wanted)
         self._close(instance)
+
+    def _wanted(self, jobs: list[Job]) -> list[Job]:
+        """The requests without those whose client has gone, which are failed and not run."""
+        gone = [job for job in jobs if job.request.cancelled]
+        if not gone:
+            return jobs
+        for job in gone:
+            self.recorder.dropped(job.arrived_ns)
+            job.sink.fail(Cancelled(f"model '{self._config.name}': the request was cancelled while it waited"))
+        return [job for job in jobs if job not in gone]
 
     def _warm_up(self, run: Run) -> None:
         """Run the warm-up requests. Raises the error of the first that fails."""
@@ -122,7 +133,7 @@ class InstanceThread:
         except MoorageError as error:
             answers = [error] * len(jobs)
         except BaseException as error:  # noqa: BLE001 a model may raise anything, SystemExit too
-            failure = ModelError(f"model '{self._config.name}' failed: {type(error).__name__}: {error}")
+            failure = ModelError(f"model '{self._config.name}' failed: {type(error).__name__}: {told(error)}")
             failure.__cause__ = error
             answers = [failure] * len(jobs)
         times.computed = max(times.computed, times.computing)
@@ -135,14 +146,25 @@ class InstanceThread:
         for job, answer in zip(jobs, answers, strict=True):
             if isinstance(answer, MoorageError):
                 recorder.failed(times, job.arrived_ns)
-                job.sink.fail(answer)
             else:
                 recorder.succeeded(times, job.arrived_ns, job.batch_size)
-                if answer is not None:
-                    job.sink.send(answer, final=True)
+            self._hand_over(job, answer)
+
+    def _hand_over(self, job: Job, answer: Answer) -> None:
+        try:
+            if isinstance(answer, MoorageError):
+                job.sink.fail(answer)
+            elif answer is not None:
+                job.sink.send(answer, final=True)
+        except Exception:  # one request's answer that cannot be passed on must not end the instance for all others
+            log.exception("an answer could not be passed on", instance=self.name, model=self._config.name)
 
     def _close(self, instance: Instance | BatchInstance) -> None:
         try:
             instance.close()
         except BaseException:  # the unload goes on, whatever the model does
             log.exception("closing an instance failed", instance=self.name, model=self._config.name)
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else ModelError(f"{type(error).__name__}: {told(error)}")

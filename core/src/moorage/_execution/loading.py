@@ -22,7 +22,7 @@ from moorage._repository.spec import VersionSpec
 from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, QueuePolicy, SequenceBatching
-from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported
+from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported, told
 
 
 @frozen
@@ -85,7 +85,7 @@ class Loader:
         except MoorageError:
             raise
         except Exception as error:
-            raise ModelError(f"model '{config.name}' version {spec.version}: {type(error).__name__}: {error}") from error
+            raise ModelError(f"model '{config.name}' version {spec.version}: {type(error).__name__}: {told(error)}") from error
 
     def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, model_path: Path) -> Servable:
         signature = loaded.signature()
@@ -93,7 +93,7 @@ class Loader:
             parsed = completion.from_signature(parsed, signature, self._settings.default_max_batch_size)
         config = completion.finish(parsed, signature, self._settings.gpus, self._registry.platforms)
         labels = read_labels(config, model_path)
-        queue = _queue(config)
+        queue = queue_for(config)
         warmups = samples(config, model_path)
         instances = [
             InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups) for place in placements(config)
@@ -101,7 +101,14 @@ class Loader:
         _start(instances, queue, config.name, spec.version)
         recorders = [queue.recorder] if isinstance(queue, PriorityQueue) else []
         return Servable(
-            config, spec.version, loaded=loaded, queue=queue, instances=instances, labels=labels, recorders=recorders
+            config,
+            spec.version,
+            shown=completion.shown(config, signature),
+            loaded=loaded,
+            queue=queue,
+            instances=instances,
+            labels=labels,
+            recorders=recorders,
         )
 
     def _backend(self, config: ModelConfig) -> Backend:
@@ -142,7 +149,8 @@ def _refuse_unsupported(config: ModelConfig) -> None:
         raise Unsupported(f"model '{config.name}': {name} is not supported yet")
 
 
-def _queue(config: ModelConfig) -> JobQueue:
+def queue_for(config: ModelConfig) -> JobQueue:
+    """The queue that does what the configuration asks of the scheduler."""
     scheduling = config.scheduling
     if not isinstance(scheduling, DynamicBatching):
         return FifoQueue()
@@ -173,5 +181,5 @@ def _start(instances: Sequence[InstanceThread], queue: JobQueue, model: str, ver
             if isinstance(error, MoorageError):
                 raise
             where = f"model '{model}' version {version}, instance '{instance.name}'"
-            raise ModelError(f"{where}: {type(error).__name__}: {error}") from error
+            raise ModelError(f"{where}: {type(error).__name__}: {told(error)}") from error
         started.append(instance)

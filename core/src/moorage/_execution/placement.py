@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from moorage.backend import Placement
 from moorage.config.schema import InstanceGroup, InstanceKind, ModelConfig
+from moorage.errors import ConfigError, Fault
+
+_MOST = 1024
 
 
 def placements(config: ModelConfig) -> tuple[Placement, ...]:
     """The places of all instances of a normalised configuration, `count` for each group (for each GPU of a GPU group).
 
-    Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
+    Raises ConfigError for more than a process can have. Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
     """
-    return tuple(place for group in config.instance_group if not group.passive for place in _of_group(group))
+    places = tuple(islice((p for group in config.instance_group if not group.passive for p in _of_group(group)), _MOST + 1))
+    if len(places) > _MOST:
+        fault = Fault(f"a version can have {_MOST} instances, each has a thread of its own", field="instance_group")
+        raise ConfigError([fault], config.name)
+    return places
 
 
 def _of_group(group: InstanceGroup) -> Iterator[Placement]:

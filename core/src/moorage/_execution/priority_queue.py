@@ -24,10 +24,10 @@ class _Entry:
     """A request that waits; `job` is None once it does no more."""
 
     job: Job | None
-    level: _Level
+    level: Level
 
 
-class _Level:
+class Level:
     """The requests of one priority. Those whose time is up may be delayed until no other is left."""
 
     def __init__(self, policy: QueuePolicy) -> None:
@@ -125,7 +125,7 @@ class PriorityQueue:
     def __len__(self) -> int:
         return sum(level.count for level in self._levels.values())
 
-    def _level(self, request: InferRequest) -> _Level:
+    def _level(self, request: InferRequest) -> Level:
         found = self._levels.get(request.priority)
         return self._levels[self._default_level] if found is None else found
 
@@ -217,12 +217,12 @@ class PriorityQueue:
         return refused
 
 
-def _levels(batching: DynamicBatching) -> dict[int, _Level]:
+def _levels(batching: DynamicBatching) -> dict[int, Level]:
     default = batching.default_queue_policy or QueuePolicy()
     if not batching.priority_levels:
-        return {batching.default_priority_level: _Level(default)}
+        return {batching.default_priority_level: Level(default)}
     policies = batching.priority_queue_policy
-    return {level: _Level(policies.get(level, default)) for level in range(1, batching.priority_levels + 1)}
+    return {level: Level(policies.get(level, default)) for level in range(1, batching.priority_levels + 1)}
 
 
 def _leave(entry: _Entry) -> Job:

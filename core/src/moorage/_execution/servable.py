@@ -21,6 +21,7 @@ class Servable:
         config: ModelConfig,
         version: int,
         *,
+        shown: ModelConfig | None = None,
         loaded: LoadedModel,
         queue: JobQueue,
         instances: Sequence[InstanceThread],
@@ -31,6 +32,8 @@ class Servable:
         self.name = config.name
         self.version = version
         self.config = config
+        self.shown = shown or config
+        """The configuration as metadata show it: with what the model file tells of the outputs."""
         self.check = RequestCheck(config)
         self.labels = labels
         """Output name to the labels of its classes."""

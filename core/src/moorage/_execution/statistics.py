@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
+from typing import Final
 
 from attrs import define, field
+
+
+DURATION_BOUNDS_NS: Final = tuple(
+    int(milliseconds * 1e6) for milliseconds in (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+)
+"""Upper bounds of the classes into which the durations of requests are sorted."""
 
 
 @define(slots=True)
@@ -63,6 +71,10 @@ class Recorder:
     batches: dict[int, BatchTally] = field(factory=dict)
     rejected: int = 0
     """Failures of requests that a queue did not take or keep."""
+    durations: list[int] = field(factory=lambda: [0] * (len(DURATION_BOUNDS_NS) + 1))
+    """Successful requests by how long they took: up to each bound of `DURATION_BOUNDS_NS` and over the one before, then the
+    rest.
+    """
     cancelled: int = 0
     """Failures of requests whose client went away before they were run."""
 
@@ -80,7 +92,9 @@ class Recorder:
     def succeeded(self, times: Execution, arrived: int, rows: int) -> None:
         """A request of the execution was answered."""
         self.inference_count += rows
-        self.success.add(times.ended - arrived)
+        duration = times.ended - arrived
+        self.success.add(duration)
+        self.durations[bisect_left(DURATION_BOUNDS_NS, duration)] += 1
         self.queue.add(times.started - arrived)
         self.compute_input.add(times.computing - times.started)
         self.compute_infer.add(times.computed - times.computing)
@@ -108,6 +122,7 @@ class Recorder:
             getattr(self, name).merge(getattr(other, name))
         self.rejected += other.rejected
         self.cancelled += other.cancelled
+        self.durations = [mine + theirs for mine, theirs in zip(self.durations, other.durations, strict=True)]
         for rows, batch in tuple(other.batches.items()):
             self.batches.setdefault(rows, BatchTally()).merge(batch)
 

@@ -10,7 +10,7 @@ from moorage._execution import Servable
 from moorage._inference.classify import classify
 from moorage._lifecycle.serving import Handle
 from moorage._logging import get_logger
-from moorage.errors import Internal, ModelError, MoorageError
+from moorage.errors import Internal, ModelError, MoorageError, told
 from moorage.types import InferRequest, InferResponse, Sink, Tensor
 
 log = get_logger("moorage.inference")
@@ -33,11 +33,16 @@ class Answer:
             self.fail(error)
             return
         except Exception as error:  # noqa: BLE001 the request must be answered whatever the model returned
-            self.fail(ModelError(f"model '{self._handle.servable.name}' gave a response that cannot be used: {error}"))
+            self.fail(ModelError(f"model '{self._handle.servable.name}' gave a response that cannot be used: {told(error)}"))
+            return
+        try:
+            self._sink.send(response, final=final)
+        except Exception as error:
+            log.exception("a response could not be passed on", model=self._handle.servable.name)
+            self.fail(ModelError(f"model '{self._handle.servable.name}' gave a response that cannot be sent: {told(error)}"))
             return
         if final:
             self._handle.release()
-        self._sink.send(response, final=final)
 
     def fail(self, error: MoorageError) -> None:
         self._handle.release()

@@ -6,9 +6,10 @@ import asyncio
 from functools import partial
 
 from moorage._execution import Servable
+from moorage._inference import journal
 from moorage._inference.answer import Answer, Answered, Mailbox, OneResponse, resolving
 from moorage._lifecycle.serving import ServingMap
-from moorage.errors import Unavailable, Unsupported
+from moorage.errors import MoorageError, Unavailable, Unsupported
 from moorage.types import LATEST, InferRequest, InferResponse, Sink
 
 
@@ -35,13 +36,21 @@ class InferenceService:
         Raises a MoorageError at once if the request is refused (the sink is then never called); what fails later goes to the
         sink.
         """
+        try:
+            self._take(request, sink, unary)
+        except MoorageError as error:
+            journal.refused(request, error)
+            raise
+
+    def _take(self, request: InferRequest, sink: Sink, unary: bool) -> None:
         if self._refusal:
             raise Unavailable(self._refusal)
         handle = self._serving.acquire(request.model_name, request.model_version)
         try:
             if unary and handle.servable.config.decoupled:
                 raise Unsupported(f"model '{request.model_name}' is decoupled: use a streaming call (ModelStreamInfer)")
-            handle.servable.submit(request, Answer(handle, request, sink))
+            servable = handle.servable
+            servable.submit(request, Answer(handle, request, journal.journaled(sink, request, servable.version)))
         except BaseException:
             handle.release()
             raise

@@ -37,7 +37,7 @@ class PartView:
 _BROKEN = frozenset({Part.LEAVING, Part.FAILED, Part.ABSENT, Part.AMBIGUOUS})
 
 _ADVICE = {
-    Part.ABSENT: "load it too, or remove it from the steps",
+    Part.ABSENT: "put it into a model repository, or take it out of the steps",
     Part.AMBIGUOUS: "name it as NAMESPACE::NAME",
 }
 

@@ -17,7 +17,7 @@ from moorage._plugins.fold import Contribution, contributions, tables
 from moorage._plugins.registry import Completer, Discoverer, Observer, PluginInfo, Registry, Selector
 from moorage.backend import ModelMatch
 from moorage.config.schema import ModelConfig
-from moorage.errors import MoorageError, PluginError
+from moorage.errors import MoorageError, PluginError, told
 
 
 @frozen(eq=False)
@@ -126,8 +126,10 @@ def _caller(plugin: _Plugin, hook: str) -> Callable[..., object]:
             answers = call(**dict(zip(_FUNCTIONS[hook], arguments, strict=True)))
         except MoorageError:
             raise  # the plugin has found out what is wrong, and says so
+        except MoorageError:
+            raise  # what the plugin says of the model
         except Exception as error:
-            raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {type(error).__name__}: {error}") from error
+            raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {type(error).__name__}: {told(error)}") from error
         answer = answers[0] if answers else None
         if not isinstance(answer, _ANSWERS.get(hook, object) | None):
             called = type(answer).__name__

@@ -13,7 +13,7 @@ from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import DynamicBatching, ModelConfig, ModelInput, ModelOutput, TensorReshape
 from moorage.types import DataType
 
-__all__ = ["check", "fill"]
+__all__ = ["check", "exact", "fill"]
 
 T = TypeVar("T", ModelInput, ModelOutput)
 
@@ -42,6 +42,20 @@ def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int
         input=_tensors([*config.input, *_missing(ModelInput, config.input, inputs)], inputs, batched=size > 0),
         output=_tensors(config.output or _missing(ModelOutput, (), outputs), outputs, batched=size > 0),
     )
+
+
+def exact(config: ModelConfig, signature: Signature) -> ModelConfig:
+    """The configuration as metadata show it: sizes of outputs that it leaves open are those that the model file declares."""
+    shapes = {spec.name: spec.shape for spec in signature.outputs if spec.shape is not None}
+    outputs = tuple(_exact(tensor, shapes.get(tensor.name, ()), config.batches) for tensor in config.output)
+    return evolve(config, output=outputs)
+
+
+def _exact(output: ModelOutput, shape: tuple[int, ...], batches: bool) -> ModelOutput:
+    declared = shape[1:] if batches else shape
+    if output.reshape is not None or len(declared) != len(output.dims):
+        return output
+    return evolve(output, dims=tuple(size if dim == -1 else dim for dim, size in zip(output.dims, declared, strict=True)))
 
 
 def _complete(parsed: ParsedConfig) -> bool:

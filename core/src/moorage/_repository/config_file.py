@@ -12,6 +12,9 @@ from moorage._repository.scan import ModelFolder
 from moorage.config.parsed import ParsedConfig
 from moorage.errors import ConfigError, Fault
 
+_LARGEST = 4 << 20
+"""Bytes of a configuration. A larger file is something else, which would keep the server busy for a long time."""
+
 
 @frozen
 class ConfigSource:
@@ -41,7 +44,11 @@ def find(model: ModelFolder, config_name: str = "") -> str | None:
 
 
 def read(model: ModelFolder, path: str) -> ConfigSource:
-    """The content of the configuration at `path`. Raises StorageError."""
+    """The content of the configuration at `path`. Raises StorageError, and ConfigError for what is too large to be one."""
+    size = next((entry.size for entry in model.folder.entries if entry.path == path), 0)
+    if size > _LARGEST:
+        message = f"it has {size} bytes, a configuration may have {_LARGEST}"
+        raise ConfigError([Fault(message, _place(model, path))], model.id.name)
     content = model.repository.read(f"{model.folder.name}/{path}")
     return ConfigSource(content, _place(model, path), path.endswith(".json"))
 

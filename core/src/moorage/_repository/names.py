@@ -14,7 +14,7 @@ def check_name(name: str) -> None:
     why = _fault(name)
     if why:
         shown = name if len(name) <= 40 else f"{name[:40]}…"
-        raise RequestError(f"'{shown}' cannot be the name of a model: {why}".replace("\0", "\\0"))
+        raise RequestError(f"{_printable(shown)} cannot be the name of a model: {why}")
 
 
 def _fault(name: str) -> str:
@@ -25,6 +25,12 @@ def _fault(name: str) -> str:
     bad = next((sign for sign in "/\\\0" if sign in name), "")
     if bad:
         return {"/": "it holds a slash", "\\": "it holds a backslash", "\0": "it holds a NUL"}[bad]
+    if not name.isprintable():
+        return "it holds a character that cannot be printed"
     if len(name.encode(errors="surrogatepass")) > _LONGEST:
         return f"it is longer than {_LONGEST} bytes"
     return ""
+
+
+def _printable(text: str) -> str:
+    return f"'{text}'" if text.isprintable() else repr(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from moorage._repository.fingerprint import of_folder, of_parts
-from moorage._repository.layout import Folder, Layout, read_layout, transient
+from moorage._repository.layout import CONFIG_FILES, Folder, Layout, read_layout, transient
 from moorage.control import FoundModel, ModelId, Snapshot
 from moorage.errors import ConfigError, ErrorRecord, Fault, InvalidArgument, MoorageError, StorageError
 from moorage.storage import UNREADABLE, Entry, Storage
@@ -62,9 +62,8 @@ class ModelFolder:
 
     def public(self) -> FoundModel:
         """What control modes see of it."""
-        record, parts = None, partial(of_parts, self.folder)
-        if self.problem is not None:
-            record, parts = ErrorRecord.of(self.problem), None
+        record = None if self.problem is None else ErrorRecord.of(self.problem)
+        parts = partial(of_parts, self.folder) if self.problem is None else None
         return FoundModel(self.id, self.repository.url, self.folder.versions, self.fingerprint, record, parts)
 
 
@@ -122,6 +121,10 @@ def _problem(folder: Folder, repository: Repository) -> MoorageError | None:
     if unreadable is not None:
         reason = unreadable.fingerprint.removeprefix(UNREADABLE)
         return StorageError(f"model '{folder.name}': cannot read {f'{where}/{unreadable.path}'.rstrip('/')}: {reason}")
+    misplaced = next((e.path for e in folder.entries if e.is_dir and e.path in CONFIG_FILES), None)
+    if misplaced is not None:
+        fault = Fault("this is a folder, not a file", f"{where}/{misplaced}", advice="replace it by the configuration file")
+        return ConfigError([fault], folder.name)
     if folder.versions or folder.configured:
         return None
     return ConfigError([Fault(_bare(folder), where, advice=_bare_advice(folder))], folder.name)

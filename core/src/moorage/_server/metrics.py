@@ -82,6 +82,8 @@ class ModelCollector(Collector):
                 for one in models:
                     _add(metric, one, family.value(one))
                 yield metric
+        if self._latencies:
+            yield _durations(models)
         yield _failures(models)
         yield _pending(models)
 
@@ -95,7 +97,25 @@ def _failures(models: Sequence[ModelStatistics]) -> Metric:
 
 
 def _add(metric: Metric, one: ModelStatistics, value: float, **labels: str) -> None:
-    metric.add_sample(metric.name, {"model": one.name, "version": one.version, **labels}, value)
+    _add_named(metric, metric.name, one, value, **labels)
+
+
+def _add_named(metric: Metric, sample: str, one: ModelStatistics, value: float, **labels: str) -> None:
+    """A sample with the labels of a version; its namespace is among them where models have one."""
+    space = {"namespace": one.namespace} if one.namespace else {}
+    metric.add_sample(sample, {"model": one.name, "version": one.version, **space, **labels}, value)
+
+
+def _durations(models: Sequence[ModelStatistics]) -> Metric:
+    name = "moorage_inference_duration_seconds"
+    metric = Metric(name, "Seconds from arrival to answer of requests that succeeded", "histogram")
+    for one in models:
+        for bound, count in one.durations.items():
+            _add_named(metric, f"{name}_bucket", one, count, le=f"{bound / 1e9:g}")
+        _add_named(metric, f"{name}_bucket", one, one.success.count, le="+Inf")
+        _add_named(metric, f"{name}_sum", one, one.success.ns / 1e9)
+        _add_named(metric, f"{name}_count", one, one.success.count)
+    return metric
 
 
 def _by_reason(one: ModelStatistics) -> Mapping[str, int]:

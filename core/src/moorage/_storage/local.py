@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
@@ -60,6 +61,8 @@ class LocalStorage(InPlaceStorage):
 _GONE: Final = (errno.ENOENT, errno.ELOOP)
 """What is not there: a file deleted just now, a link to nowhere, a link to itself."""
 
+_ENDLESS: Final = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+
 _Folder = tuple[str, str, tuple[str, ...]]
 """A folder still to be read: its path, the prefix of its entries, and the real folders that hold the links on the way to it."""
 
@@ -69,6 +72,9 @@ def _scan(path: str, prefix: str, links: tuple[str, ...], found: list[Entry]) ->
     folders: list[_Folder] = []
     with os.scandir(path) as entries:
         for entry in entries:
+            if not entry.name.isascii() and not _is_text(entry.name):
+                found += [] if prefix else [_unnameable(entry.name)]
+                continue
             name = prefix + entry.name
             try:
                 if entry.is_dir():
@@ -78,13 +84,34 @@ def _scan(path: str, prefix: str, links: tuple[str, ...], found: list[Entry]) ->
                     folders.append((entry.path, name + "/", beyond))
                     found.append(Entry(name, 0, "", True))
                 else:
-                    status = entry.stat()
-                    found.append(Entry(name, status.st_size, f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"))
+                    found.append(_file(name, entry.stat()))
             except OSError as error:
                 if error.errno in _GONE:
                     continue
                 found.append(Entry(name, 0, f"{UNREADABLE}{error.strerror}"))
     return folders
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unnameable(name: str) -> Entry:
+    """A folder or file in the root whose name no protocol can carry. Below the root such names are left out."""
+    shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return Entry(shown, 0, f"{UNREADABLE}its name is not UTF-8; rename it", is_dir=True)
+
+
+def _file(path: str, status: os.stat_result) -> Entry:
+    """A file of the listing. What would keep whoever opens it waiting, or never end, is listed as unreadable."""
+    kind = next((called for test, called in _ENDLESS if test(status.st_mode)), None)
+    if kind is not None:
+        return Entry(path, 0, f"{UNREADABLE}it is {kind}, not a file")
+    return Entry(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}")
 
 
 def _follow(entry: os.DirEntry[str], parent: str, links: tuple[str, ...]) -> tuple[str, ...] | None:

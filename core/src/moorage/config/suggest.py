@@ -35,6 +35,7 @@ _SYNONYMS = {
     "TYPE_LONG": "TYPE_INT64",
     "TYPE_BOOLEAN": "TYPE_BOOL",
 }
+_LONGEST = 100
 _PREFIXES = ("TYPE_", "KIND_", "FORMAT_", "PRIORITY_", "BATCH_", "CONTROL_SEQUENCE_")
 
 
@@ -66,5 +67,7 @@ def _bare(name: str) -> str:
 
 
 def _closest(name: str, known: dict[str, str]) -> str:
+    if len(name) > _LONGEST:
+        return ""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return known[found[0]] if found else ""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from moorage._admin import IndexEntry
-from moorage._app.engine import Engine
-from moorage.errors import Unavailable
-from moorage.server.questions import Config, Questions, load_options
+from moorage._app.arguments import options_with
+from moorage._app.engine import Engine, Parts
+from moorage._app.options import ServerOptions
+from moorage.errors import InvalidArgument, Unavailable
+from moorage.server.questions import ApplicationLog, Config, Questions, load_options
 from moorage.server.requests import Inputs, RequestOptions, build, version_number
 from moorage.server.results import InferResult
 from moorage.server.streams import AsyncStream
 from moorage.server.waiting import overdue
-from moorage.types import LATEST
 
 
 class AsyncServer(Questions):
@@ -25,11 +26,23 @@ class AsyncServer(Questions):
         result = await server.infer("add_sub", {"INPUT0": a, "INPUT1": b})
     """
 
+    def __init__(self, options: ServerOptions | None = None, **changes: Any) -> None:
+        """`changes` are the flags of `moorage serve` as keyword arguments: `model_repository="models"`, `log_verbose=1`.
+
+        Raises a MoorageError that names the option which is wrong.
+        """
+        self.options = options_with(options or ServerOptions(), changes)
+        if not self.options.model_repository:
+            raise InvalidArgument("no model repository; give its folder or URL: model_repository=PATH")
+        self._parts = Parts(self.options)
+        self._engine: Engine | None = None
+        self._closed = False
+
     async def start(self) -> Self:
         """Load the initial models. Raises Internal if one failed and `exit_on_error` is on, after cleaning up."""
         if self._engine is not None or self._closed:
             raise Unavailable("a server can be started once; make a new one")
-        engine = Engine(self._parts, self._log_control())
+        engine = Engine(self._parts, ApplicationLog(self.options))
         self._engine = engine
         try:
             await engine.start()
@@ -44,13 +57,13 @@ class AsyncServer(Questions):
 
         False if requests were still running after `exit_timeout_secs`.
         """
-        engine, ended = self._engine, True
-        if not self._closed and engine is not None:
-            self._closed = True
-            ended = await engine.drain(self.options.exit_timeout_secs)
-            await engine.stop()
-        self._closed = True
-        return ended
+        closed, self._closed = self._closed, True
+        if closed or self._engine is None:
+            return True
+        try:
+            return await self._engine.drain(self.options.exit_timeout_secs)
+        finally:
+            await self._engine.stop()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -96,6 +109,10 @@ class AsyncServer(Questions):
         """What the repositories hold and what became of it; `ready` keeps what serves."""
         return await self._running().admin.index(ready=ready)
 
+    def live(self) -> bool:
+        """Whether the server has been started and not been closed."""
+        return self._engine is not None and not self._closed
+
     def ready(self, name: str | None = None, version: int | str | None = None) -> bool:
         """Whether the server, or a model, is ready for requests."""
         if not self.live():
@@ -120,3 +137,10 @@ class AsyncServer(Questions):
         metrics = self._protocols(metrics_port=port, metrics_address=address).metrics(self._running())
         await self._running().listen(metrics)
         return metrics.metrics_port or 0
+
+    def _running(self) -> Engine:
+        if self._closed:
+            raise Unavailable("the server is closed")
+        if self._engine is None:
+            raise Unavailable("the server has not been started; use it in a 'with' statement, or call start()")
+        return self._engine

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final, TypeVar
 
 from moorage._app.loops import loop_factory
+from moorage.errors import Unavailable
 
 R = TypeVar("R")
+
+CLOSED: Final = "the server is closed"
 
 
 class Background:
@@ -23,15 +26,22 @@ class Background:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine and wait for it. Raises what it raises."""
+        """Run a coroutine and wait for it. Raises what it raises, and Unavailable if the loop ends before."""
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("called from the server's own event loop, which must not wait for itself")
-        return self.begin(coroutine).result()
+        try:
+            return self.begin(coroutine).result()
+        except CancelledError as error:
+            raise Unavailable(CLOSED) from error
 
     def begin(self, coroutine: Coroutine[Any, Any, R]) -> Future[R]:
-        """Start a coroutine."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop.result())
+        """Start a coroutine. Raises Unavailable if the loop has ended."""
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop.result())
+        except RuntimeError as error:
+            coroutine.close()
+            raise Unavailable(CLOSED) from error
 
     def end(self, *, wait: bool = True) -> None:
         """End the loop and its thread."""

@@ -14,7 +14,7 @@ from moorage._app.options import ServerOptions
 from moorage._inference import OneResponse
 from moorage.errors import Unavailable
 from moorage.server.aio import AsyncServer
-from moorage.server.background import Background
+from moorage.server.background import CLOSED, Background
 from moorage.server.questions import Config, Questions
 from moorage.server.requests import Inputs, RequestOptions, build
 from moorage.server.results import InferResult
@@ -32,7 +32,7 @@ class Server(Questions):
     """
 
     def __init__(self, options: ServerOptions | None = None, **changes: Any) -> None:
-        """`changes` are the flags of `moorage serve` as keyword arguments: `model_repository="models"`, `strict_readiness=False`.
+        """`changes` are the flags of `moorage serve` as keyword arguments: `model_repository="models"`, `log_verbose=1`.
 
         Raises a MoorageError that names the option which is wrong.
         """
@@ -130,7 +130,10 @@ class Server(Questions):
         async def ask() -> bool:
             return self._inner.ready(name, version)
 
-        return self.live() and self._call(ask())
+        try:
+            return self._call(ask())
+        except Unavailable:
+            return False
 
     def serve_http(self, port: int | None = None, address: str | None = None) -> int:
         """Serve HTTP, too, until the server is closed; the port. None takes the option's, 0 any free one.
@@ -152,8 +155,8 @@ class Server(Questions):
         if background is None:
             coroutine.close()
             self._running()
-            raise Unavailable("the server is closed")
+            raise Unavailable(CLOSED)
         return background.call(coroutine)
 
     def _running(self) -> Engine:
-        return self._inner._running()  # noqa: SLF001 (the two are one)
+        return self._inner._running()

@@ -1,21 +1,21 @@
-"""What both kinds of server share: their life's states, and the questions that need no waiting."""
+"""What both kinds of server share: the questions that need no waiting, and the forms of their arguments."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import orjson
 
 from moorage._admin import ModelMetadata, ModelStatistics, ServerMetadata
 from moorage._app.arguments import options_with
-from moorage._app.engine import Engine, Parts
+from moorage._app.engine import Engine
 from moorage._app.options import ServerOptions
 from moorage.config import to_json
 from moorage.config.schema import ModelConfig
 from moorage.control import LoadOptions
-from moorage.errors import InvalidArgument, Unavailable, Unsupported
+from moorage.errors import Unsupported
 from moorage.server.requests import version_number
 
 if TYPE_CHECKING:
@@ -25,24 +25,15 @@ Config = str | Mapping[str, Any] | ModelConfig
 """A model's configuration: JSON text, what it says as a dict, or the configuration itself."""
 
 
-class Questions:
-    """A server with its options; the options are checked when it is made."""
+class Questions(ABC):
+    """What can be asked of a server from any thread."""
 
-    def __init__(self, options: ServerOptions | None = None, **changes: Any) -> None:
-        """`changes` are the flags of `moorage serve` as keyword arguments: `model_repository="models"`, `strict_readiness=False`.
+    options: ServerOptions
+    """What the server was told."""
 
-        Raises a MoorageError that names the option which is wrong.
-        """
-        self._engine: Engine | None = None
-        self._closed = False
-        self.options = options_with(options or ServerOptions(), changes)
-        if not self.options.model_repository:
-            raise InvalidArgument("no model repository; give its folder or URL: model_repository=PATH")
-        self._parts = Parts(self.options)
-
+    @abstractmethod
     def live(self) -> bool:
         """Whether the server has been started and not been closed."""
-        return self._engine is not None and not self._closed
 
     @overload
     def metadata(self) -> ServerMetadata: ...
@@ -72,15 +63,9 @@ class Questions:
 
         return Protocols(options_with(self.options, {name: value for name, value in changes.items() if value is not None}))
 
+    @abstractmethod
     def _running(self) -> Engine:
-        if self._closed:
-            raise Unavailable("the server is closed")
-        if self._engine is None:
-            raise Unavailable("the server has not been started; use it in a 'with' statement, or call start()")
-        return self._engine
-
-    def _log_control(self) -> ApplicationLog:
-        return ApplicationLog(self.options)
+        """The engine. Raises Unavailable before the start and after the end."""
 
 
 class ApplicationLog:

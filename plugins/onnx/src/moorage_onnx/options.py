@@ -55,7 +55,14 @@ def run_options(runtime: ModuleType, context: LoadContext) -> Any:
 def default_threads(context: LoadContext) -> int:
     """Threads inside one operator when nobody says: the cores of this process, divided among the CPU instances."""
     on_cpu = sum(placement.kind is not InstanceKind.KIND_GPU for placement in context.placements)
-    return max(1, len(os.sched_getaffinity(0)) // max(1, on_cpu))
+    return max(1, _cores() // max(1, on_cpu))
+
+
+def _cores() -> int:
+    """The cores that this process may use; where the system does not tell (macOS, Windows), those of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def number(settings: Mapping[str, str], name: str, default: int, *, origin: str = "parameters") -> int:

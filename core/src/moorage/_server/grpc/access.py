@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
+from moorage._server.secret import Secret
 from moorage.errors import InvalidArgument
 
 HEADER_PREFIX: Final = "triton-grpc-protocol-"
@@ -34,11 +35,16 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @frozen
 class Restriction:
-    """Calls of `groups` need the metadata `triton-grpc-protocol-<key>` with this value."""
+    """Calls of `groups` need the metadata `triton-grpc-protocol-<key>` with this value, or, if it is `@FILE`, what that holds."""
 
     groups: tuple[str, ...]
     key: str
     value: str
+    secret: Secret = field(init=False, eq=False, repr=False)
+
+    @secret.default
+    def _secret(self) -> Secret:
+        return Secret(self.value)
 
     @property
     def header(self) -> str:
@@ -55,7 +61,10 @@ def parse_restriction(text: str) -> Restriction:
     for group in groups:
         if group not in GROUPS:
             raise InvalidArgument(f"restricted protocol '{text}': there is no group '{group}', only {', '.join(GROUPS)}")
-    return Restriction(groups, key.strip(), value.strip())
+    try:
+        return Restriction(groups, key.strip(), value.strip())
+    except InvalidArgument as error:
+        raise InvalidArgument(f"restricted protocol '{text}': {error}") from error
 
 
 class Access:
@@ -74,6 +83,10 @@ class Access:
     def refusal(self, method: str, metadata: Sequence[tuple[str, str | bytes]]) -> str:
         """Why a call may not go on, empty if it may."""
         needed = self._needs.get(method)
-        if needed is None or (needed.header, needed.value) in ((key, value) for key, value in metadata):
+        if needed is None or any(key == needed.header and needed.secret.matches(_bytes(value)) for key, value in metadata):
             return ""
         return f"this protocol is restricted, expecting header '{needed.header}'"
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()

@@ -15,6 +15,7 @@ _WINDOW = {"gzip": 31, "deflate": 15}
 _RAW_DEFLATE = -15
 _ON_A_THREAD_FROM = 256 * 1024
 _LEVEL = 1
+_FEED = 1024
 
 
 async def decode_body(body: memoryview, codings: str, limit: int) -> memoryview:
@@ -40,30 +41,40 @@ def decompress(data: bytes | memoryview, coding: str, limit: int) -> bytes:
     window = _WINDOW[coding]
     if coding == "deflate" and not _has_zlib_header(data):
         window = _RAW_DEFLATE
+    view = memoryview(data)
     parts: list[bytes] = []
-    room = limit
-    rest: bytes | memoryview = data
-    while True:
-        part, rest = _one_member(rest, window, coding, room)
+    at, room = 0, limit
+    while at < len(view) or not at:
+        part, size = _one_member(view[at:], window, coding, room, len(view) if not at else _FEED)
         parts.append(part)
         room -= len(part)
-        if not rest:
-            return b"".join(parts)
-        if coding != "gzip":
-            raise RequestError(f"the {coding} body has {len(rest)} stray bytes at its end")
+        at += size
+        if coding != "gzip" and at < len(view):
+            raise RequestError(f"the {coding} body has {len(view) - at} stray bytes at its end")
+    return b"".join(parts)
 
 
-def _one_member(data: bytes | memoryview, window: int, coding: str, room: int) -> tuple[bytes, bytes]:
+def _one_member(data: memoryview, window: int, coding: str, room: int, feed: int) -> tuple[bytes, int]:
+    """What the member at the beginning of `data` holds, and how long it is there.
+
+    zlib copies what it was given beyond the member's end. So that many small members do not copy the whole body each, they are
+    fed `feed` bytes first, then twice as many, and so on.
+    """
     engine = zlib.decompressobj(window)
-    try:
-        part = engine.decompress(data, room + 1)
-    except zlib.error as error:
-        raise RequestError(f"the body is no {coding} data: {error}") from error
-    if len(part) > room:
-        raise TooLarge("the decompressed body is larger than --http-max-input-size allows")
-    if not engine.eof:
-        raise RequestError(f"the {coding} body is cut off")
-    return part, engine.unused_data
+    found = bytearray()
+    at = 0
+    while True:
+        try:
+            found += engine.decompress(data[at : at + feed], room + 1 - len(found))
+        except zlib.error as error:
+            raise RequestError(f"the body is no {coding} data: {error}") from error
+        if len(found) > room:
+            raise TooLarge("the decompressed body is larger than --http-max-input-size allows")
+        at, feed = at + feed, feed * 2
+        if engine.eof:
+            return bytes(found), min(at, len(data)) - len(engine.unused_data)
+        if at >= len(data):
+            raise RequestError(f"the {coding} body is cut off")
 
 
 def _has_zlib_header(data: bytes | memoryview) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from moorage._server.secret import Secret
 from moorage.errors import InvalidArgument
 
 API_GROUPS: Final = frozenset(
@@ -27,10 +28,15 @@ API_GROUPS: Final = frozenset(
 
 @frozen
 class Restriction:
-    """A header, and the value it must have, for a group of endpoints."""
+    """A header, and the value it must have, for a group of endpoints. A value `@FILE` stands for what the file holds."""
 
     header: str
     value: str
+    secret: Secret = field(init=False, eq=False, repr=False)
+
+    @secret.default
+    def _secret(self) -> Secret:
+        return Secret(self.value)
 
 
 @frozen
@@ -69,5 +75,12 @@ def parse_restricted(values: Sequence[str]) -> dict[str, Restriction]:
                 raise InvalidArgument(f"--http-restricted-api '{text}': no group '{group}'; there are {known}")
             if group in found:
                 raise InvalidArgument(f"--http-restricted-api '{text}': group '{group}' is restricted twice")
-            found[group] = Restriction(header.strip().lower(), value.strip())
+            found[group] = _restriction(text, header, value)
     return found
+
+
+def _restriction(text: str, header: str, value: str) -> Restriction:
+    try:
+        return Restriction(header.strip().lower(), value.strip())
+    except InvalidArgument as error:
+        raise InvalidArgument(f"--http-restricted-api '{text}': {error}") from error

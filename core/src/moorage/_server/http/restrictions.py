@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +17,7 @@ def check_restriction(restriction: Restriction | None, headers: Mapping[bytes, b
     """Raises Forbidden if the headers lack what the restriction demands."""
     if restriction is None:
         return
-    given = headers.get(restriction.header.encode("latin-1"), b"")
-    if not hmac.compare_digest(given, restriction.value.encode()):
+    if not restriction.secret.matches(headers.get(restriction.header.encode("latin-1"))):
         raise Forbidden(f"this endpoint is restricted: it needs the right value in the header '{restriction.header}'")
 
 

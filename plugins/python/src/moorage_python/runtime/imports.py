@@ -31,6 +31,7 @@ from typing import Any, cast
 _PREFIX = "moorage_model_"
 _MARK = "__moorage_model__"
 _RESERVED = frozenset({"triton_python_backend_utils"}) | sys.stdlib_module_names
+_PATH = tuple(sys.path)
 _numbers = itertools.count(1)
 _contexts: dict[str, ImportContext] = {}
 _lock = threading.Lock()
@@ -112,9 +113,13 @@ class ImportContext:
         self.builtins["__import__"] = builtins.__import__
 
     def _leave_path(self) -> None:
-        """Take the version's folders out of `sys.path`, where models like to put them: there they would be everyone's."""
+        """Take the version's folders out of `sys.path`, where models like to put them: there they would be everyone's.
+
+        What a model has taken out of it is put back.
+        """
         own = set(sys.modules[self.root].__path__)
-        sys.path[:] = [entry for entry in sys.path if entry not in own]
+        kept = [entry for entry in sys.path if entry not in own]
+        sys.path[:] = kept + [entry for entry in _PATH if entry not in kept]
 
     def _finder(self, folder: str) -> FileFinder:
         finder = self._finders.get(folder)

@@ -13,11 +13,19 @@ def describe(error: BaseException) -> str:
     `ValueError: no such word, at /models/speller/1/model.py:14 in execute`
     """
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in _model_frames(error)]
-    text = str(error).strip()
+    text = _text(error)
     head = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}, at {error.filename}:{error.lineno}"
     return f"{head}, at {', called from '.join(reversed(places))}" if places else head
+
+
+def _text(error: BaseException) -> str:
+    """The exception's own text; a model's exceptions may raise even when they are asked for it."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode().strip()
+    except BaseException as other:  # noqa: BLE001
+        return f"its text cannot be shown ({type(other).__name__})"
 
 
 def _model_frames(error: BaseException) -> list[traceback.FrameSummary]:
