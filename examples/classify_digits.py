@@ -16,11 +16,20 @@ from pathlib import Path
 import numpy as np
 import tritonclient.grpc
 import tritonclient.http
+from tritonclient.utils import InferenceServerException
 
 HOLDOUT = Path(__file__).resolve().parent / "holdout.npz"
 BATCH = 32
 GOOD_ENOUGH = 0.9
 INK = " .:-=+*#%@"
+
+
+def is_live(client):
+    """Whether a server answers; each protocol has an error of its own for "no connection"."""
+    try:
+        return client.is_server_live()
+    except (OSError, InferenceServerException):
+        return False
 
 
 def infer(protocol, client, model, name, array, output):
@@ -62,8 +71,12 @@ def main():
     protocol = tritonclient.grpc if options.grpc else tritonclient.http
     with np.load(HOLDOUT) as data:
         images, labels = data["images"], data["labels"]
-    client = protocol.InferenceServerClient(options.grpc or options.http)
+    address = options.grpc or options.http
+    client = protocol.InferenceServerClient(address)
     try:
+        if not is_live(client):
+            print(f"no server answers at {address}; start one with `make serve`", file=sys.stderr)
+            return 1
         digits, probabilities = classify_all(protocol, client, images)
     finally:
         client.close()

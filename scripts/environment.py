@@ -7,8 +7,6 @@
 A target that is installed already, from the same project files, takes no time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -46,14 +44,19 @@ def requirements(target: str) -> list[str]:
 
 def fingerprint(target: str) -> str:
     files = [ROOT / "pyproject.toml", Path(__file__), *(ROOT / one / "pyproject.toml" for one in packages(target))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files) + sys.version.encode()).hexdigest()
+    place = f"{sys.version} {ROOT}"  # programs in .venv name their Python by its whole path
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files) + place.encode()).hexdigest()
 
 
 def make_venv() -> None:
-    if PYTHON.exists():
+    """Make .venv, also where an earlier attempt was broken off half-way."""
+    if (
+        PYTHON.exists()
+        and subprocess.run([str(PYTHON), "-m", "pip", "--version"], check=False, capture_output=True).returncode == 0
+    ):
         return
     say("making .venv")
-    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=False)
     if made.returncode != 0:
         sys.exit("could not make .venv: Python's venv module is missing (on Debian and Ubuntu: apt install python3-venv)")
 
@@ -87,11 +90,11 @@ def main() -> None:
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(GROUPS)}")
     target = sys.argv[1]
     os.chdir(ROOT)
-    make_venv()
     stamp = VENV / f"installed-{target}"
     wanted = fingerprint(target)
     if stamp.exists() and stamp.read_text() == wanted:
         return
+    make_venv()
     own, others = packages(target), requirements(target)
     say(f"installing {', '.join(own)}" + (f" and {len(others)} tools" if others else ""))
     install([argument for one in own for argument in ("-e", f"./{one}{EXTRAS.get(one, '')}")] + others)

@@ -34,6 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
         seconds=arguments.seconds,
         patience_s=arguments.patience,
         models=arguments.models,
+        cycles=arguments.cycles,
         with_thread=arguments.with_thread,
     )
     report = Report(settings={"rounds": plan.rounds, "seconds": plan.seconds, "sets": arguments.sets})
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "--patience", type=float, default=0.0, help="seconds that a round may wait for a quiet moment (default: none)"
     )
     parser.add_argument("--models", type=int, default=10_000, help="size of the repository that is scanned (default: 10000)")
+    parser.add_argument("--cycles", type=int, default=200, help="loads and unloads of a model (default: 200)")
     parser.add_argument("--with-thread", action="store_true", help="also measure Python models in threads of the server")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if an aim is missed or a set is not measured")
     parser.add_argument("--results", type=Path, default=_RESULTS, help="folder for the JSON (default: bench/results)")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from moorage_bench.install import MissingPeerError
+from moorage_bench.load import LoadError
 
 Infer = Callable[[Mapping[str, np.ndarray]], object]
 """Runs one request from arrays to arrays."""
@@ -35,10 +36,35 @@ def serving_in_process(repository: Path, model: str) -> Iterator[Infer]:
 
 def scanner(repository: Path) -> Callable[[], int]:
     """A function that scans the repository once and returns the number of models it found."""
-    wiring, options = _imported("moorage._app.wiring"), _imported("moorage._app.options")
-    chosen = options.ServerOptions(model_repository=(str(repository),))
-    repositories = wiring.repositories(chosen, wiring.load_plugins())
+    repositories = _repositories(repository)
     return lambda: len(repositories.scan().models)
+
+
+def poller(repository: Path) -> Callable[[], int]:
+    """A function that does what mode poll does at each poll, all models being known; returns how many there are.
+
+    Raises LoadError if a model would be loaded, which none has reason to be.
+    """
+    repositories, watch = _repositories(repository), _imported("moorage._control.watch")
+
+    def decide(memory: Any) -> tuple[Any, int]:
+        look = watch.Look(repositories.scan().public(), 0.0, 0.0)
+        return watch.decide(memory, look, 0.0, {}), len(look.snapshot.models)
+
+    memory = decide(watch.Memory())[0].memory
+
+    def poll() -> int:
+        decision, count = decide(memory)
+        if decision.wanted or decision.gone:
+            raise LoadError("models were taken for changed")
+        return count
+
+    return poll
+
+
+def _repositories(folder: Path) -> Any:
+    wiring, options = _imported("moorage._app.wiring"), _imported("moorage._app.options")
+    return wiring.repositories(options.ServerOptions(model_repository=(str(folder),)), wiring.load_plugins())
 
 
 def _imported(module: str) -> Any:

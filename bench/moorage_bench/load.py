@@ -63,6 +63,21 @@ def one_connection(server: Running, request: HttpRequest, seconds: float) -> flo
         return done / elapsed
 
 
+def latencies(server: Running, request: HttpRequest, seconds: float) -> list[float]:
+    """Seconds that each request took over one connection, one after the other. Raises LoadError if one is not answered."""
+    raw = request.raw(f"{_HOST}:{server.ports.http}") + request.body
+    taken: list[float] = []
+    with closing(socket.create_connection((_HOST, server.ports.http), timeout=_GRACE_S)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        buffer = bytearray(len(request.body) + _CHUNK)
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end or not taken:
+            connection.sendall(raw)
+            _receive(connection, buffer, server.name)
+            taken.append(time.perf_counter() - start)
+    return taken
+
+
 def check(server: Running, request: HttpRequest) -> None:
     """Send the request once and look at the answer. Raises LoadError if it is not what it should be."""
     with closing(socket.create_connection((_HOST, server.ports.http), timeout=_GRACE_S)) as connection:

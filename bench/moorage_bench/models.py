@@ -11,6 +11,7 @@ import numpy as np
 
 IDENTITY = "identity"
 SIMPLE = "simple"
+LARGE = "large"
 
 _IDENTITY_CONFIG = """\
 backend: "python"
@@ -115,6 +116,23 @@ def write_add_sub(path: Path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(path))
+
+
+def large_repository(root: Path, megabytes: int) -> Path:
+    """The ONNX model `large`: one matrix of about so many megabytes, FP32, which a vector is multiplied with."""
+    import onnx  # noqa: PLC0415 - two sets alone need it
+    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
+
+    rows = 2500
+    columns = megabytes * 1_000_000 // (4 * rows)
+    weights = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name, size in (("X", rows), ("Y", columns))]
+    node = helper.make_node("MatMul", ["X", "W"], ["Y"])
+    graph = helper.make_graph([node], LARGE, sides[:1], sides[1:], [numpy_helper.from_array(weights, "W")])
+    path = root / LARGE / "1/model.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return root
 
 
 def add_sub_inputs(columns: int) -> dict[str, np.ndarray]:

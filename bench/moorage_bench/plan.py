@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from attrs import field, frozen
@@ -28,6 +28,7 @@ class Tools:
 
     wrk: Callable[[], Tool] = tools.wrk
     perf_analyzer: Callable[[], Tool] = tools.perf_analyzer
+    allocators: Callable[[], Mapping[str, Path]] = tools.allocators
 
 
 def _to_stderr(line: str) -> None:
@@ -46,6 +47,8 @@ class Plan:
     """How long each round may wait for a moment in which the machine has nothing else to do."""
     models: int = 10_000
     """Size of the repository that is scanned."""
+    cycles: int = 200
+    """How often a model is loaded and unloaded where that is measured."""
     with_thread: bool = False
     """Measure moorage a second time, with its Python models in threads of the server."""
     sides: Sides = field(factory=Sides)

@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import field, frozen
 
@@ -50,6 +51,13 @@ def perf_analyzer() -> Tool:
     libraries = root / "usr/lib/x86_64-linux-gnu"
     loader = str(libraries / "ld-linux-x86-64.so.2")
     return Tool((loader, "--library-path", str(libraries), str(program)))
+
+
+def allocators() -> dict[str, Path]:
+    """Other allocators of memory, from Debian's packages: name -> library to preload."""
+    root = debian_packages("allocators", ["libjemalloc2", "libtcmalloc-minimal4"])
+    libraries = root / "usr/lib" / f"{platform.machine()}-linux-gnu"
+    return {"jemalloc": libraries / "libjemalloc.so.2", "tcmalloc": libraries / "libtcmalloc_minimal.so.4"}
 
 
 def py_spy() -> Tool:

@@ -44,7 +44,8 @@ def plan(tmp_path: Path) -> Plan:
         seconds=0.02,
         warmup_s=0.0,
         models=20,
+        cycles=12,
         sides=Sides(stub_server("moorage"), stub_server("triton"), stub_server("mlserver")),
-        tools=Tools(stub_tool, stub_tool),
+        tools=Tools(stub_tool, stub_tool, dict),
         progress=lambda _line: None,
     )

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wrong = False
+    loads = True
 
     answered = 0
 
@@ -18,6 +19,9 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(json.dumps(stats).encode())
 
     def do_POST(self) -> None:
+        if self.path.startswith("/v2/repository/") and not self.loads:
+            self.send_error(400)
+            return
         Handler.answered += 1
         body = self.rfile.read(int(self.headers["Content-Length"]))
         head = int(self.headers.get("Inference-Header-Content-Length", "0"))
@@ -35,4 +39,5 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     Handler.wrong = "--wrong" in sys.argv
+    Handler.loads = "--no-loads" not in sys.argv
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -77,6 +77,35 @@ def interrupted_run(plan: Plan, pids: list[int]) -> None:
         raise KeyboardInterrupt
 
 
+def test_reloads_are_measured_beside_none(plan: Plan) -> None:
+    points = SETS["reload"](plan)
+    assert [(point.title, point.unit, point.aim is None) for point in points] == [
+        ("p99, reloads / none", "x", False),
+        ("slowest, reloads / none", "x", False),
+        ("p99, reloads", "ms", True),
+        ("slowest, reloads", "ms", True),
+    ]
+    assert all(len(values) == plan.rounds and min(values) > 0 for point in points for values in point.readings.values())
+
+
+def test_a_reload_that_is_refused_is_told(plan: Plan, stub_side: StubSide) -> None:
+    report = Report()
+    cli.run(["reload"], evolve(plan, sides=evolve(plan.sides, moorage=stub_side("moorage", "--no-loads"))), report)
+    assert "/v2/repository/models/identity/load answers 400" in report.skipped["reload"]
+
+
+def test_memory_is_compared_with_that_after_the_tenth_cycle(plan: Plan) -> None:
+    (point,) = SETS["memory"](plan)
+    assert (point.title, point.subject, point.base) == ("50 MB ONNX, malloc", "after 12", "after 10")
+    assert all(values[0] > 1 for values in point.readings.values())
+    assert point.aim is not None
+
+
+def test_other_allocators_are_measured_where_they_can_be_had(plan: Plan) -> None:
+    other = evolve(plan, tools=evolve(plan.tools, allocators=lambda: {"other": Path("")}))
+    assert [point.title for point in SETS["memory"](other)] == ["50 MB ONNX, malloc", "50 MB ONNX, other"]
+
+
 def test_cost_is_processor_time_by_answered_request(plan: Plan) -> None:
     with serving([plan.sides.moorage(plan.workspace)], plan.folder("logs")) as servers:
         server = servers["moorage"]

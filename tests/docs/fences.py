@@ -44,7 +44,7 @@ class Block:
 def pages() -> Iterator[Path]:
     """All pages that users read."""
     yield ROOT / "README.md"
-    for folder in ("docs", "examples"):
+    for folder in ("docs", "examples", "deploy"):
         yield from sorted((ROOT / folder).rglob("*.md"))
     yield from sorted(file for folder in ("core", "plugins") for file in (ROOT / folder).rglob("README.md"))
 

@@ -38,3 +38,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts a server for the tests of a module."""
     yield from _serving(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A model's name that no other test uses."""
+    return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:200]

@@ -51,9 +51,9 @@ class LiveServer:
     log_file: Path
     _connections: list[HTTPConnection] = field(factory=list)
 
-    def ask(self, method: str, path: str, body: object = None, *, metrics: bool = False, **headers: str) -> Reply:
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Reply:
         """One HTTP request on a connection of its own. A body that is no bytes is sent as JSON; `_` in headers is a dash."""
-        connection = HTTPConnection("127.0.0.1", self.ports[2 if metrics else 0], timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.ports[path == "/metrics" and 2], timeout=30)
         try:
             return ask(connection, method, path, body, **headers)
         finally:
@@ -65,7 +65,7 @@ class LiveServer:
     def post(self, path: str, body: object = None, **headers: str) -> Reply:
         return self.ask("POST", path, body, **headers)
 
-    def infer(self, name: str, data: Sequence[object], datatype: str = "FP32", *, version: str = "", **more: object) -> Reply:
+    def infer(self, name: str, data: Sequence[object], datatype: str = "FP32", *, version: str = "", **more: Any) -> Reply:
         """Run a model that copies X to Y."""
         where = f"/v2/models/{name}" + (f"/versions/{version}" if version else "")
         return self.post(f"{where}/infer", request(data, datatype, **more))
@@ -134,7 +134,7 @@ def ask(connection: HTTPConnection, method: str, path: str, body: object = None,
     return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
 
 
-def request(data: Sequence[object], datatype: str = "FP32", **more: object) -> dict[str, object]:
+def request(data: Sequence[object], datatype: str = "FP32", **more: Any) -> dict[str, object]:
     """The JSON of a request whose only input is X."""
     return {"inputs": [{"name": "X", "datatype": datatype, "shape": [len(data)], "data": list(data)}], **more}
 

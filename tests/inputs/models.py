@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,6 +82,13 @@ def config(datatype: str = "FP32", more: str = "") -> str:
     return f'backend: "python"\n{io(datatype)}{more}\n'
 
 
+def json_config(**more: object) -> str:
+    """The same configuration as JSON."""
+    sides = {"input": "X", "output": "Y"}
+    tensors = {side: [{"name": name, "data_type": "TYPE_FP32", "dims": [-1]}] for side, name in sides.items()}
+    return json.dumps({"backend": "python", **tensors, **more})
+
+
 def copy(datatype: str = "FP32", more: str = "", version: str = "1") -> dict[str, str]:
     """The files of a Python model that copies X to Y, by their paths in its folder."""
     return {"config.pbtxt": config(datatype, more), f"{version}/model.py": COPY}
@@ -88,9 +96,7 @@ def copy(datatype: str = "FP32", more: str = "", version: str = "1") -> dict[str
 
 def onnx_copy(shape: Shape = ("batch", 4), out: Shape | None = None, kind: int = TensorProto.FLOAT) -> bytes:
     """An ONNX file that copies X to Y. `out` is the shape that the file declares for Y, if not the same."""
-    sides = [
-        helper.make_tensor_value_info(name, kind, list(sizes)) for name, sizes in (("X", shape), ("Y", out or shape))
-    ]
+    sides = [helper.make_tensor_value_info(name, kind, list(sizes)) for name, sizes in (("X", shape), ("Y", out or shape))]
     graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "copy", sides[:1], sides[1:])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(onnx.ModelProto.SerializeToString(made))

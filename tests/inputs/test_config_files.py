@@ -22,12 +22,6 @@ def server(shared: Serve) -> LiveServer:
     return shared(None, EXPLICIT)
 
 
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """A model's name that no other test uses."""
-    return "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:200]
-
-
 def served(server: LiveServer, name: str) -> Any:
     """The configuration with which a model is served."""
     reply = server.load(name)
@@ -150,7 +144,7 @@ def test_a_default_batch_size_comes_before_the_check(serve: Serve) -> None:
 
 
 def test_a_wider_output_is_fine_and_the_metadata_are_exact(server: LiveServer, name: str) -> None:
-    text = f'max_batch_size: 8 {io(dims="-1, 25")}'
+    text = f"max_batch_size: 8 {io(dims='-1, 25')}"
     server.add(name, onnx(text, ("batch", "any", 25), ("batch", 256, 25)))
     message = served(server, name)
     assert message["max_batch_size"] == 8
@@ -176,7 +170,7 @@ def _run(server: LiveServer, name: str, shape: list[int]) -> Any:
 
 
 def test_a_first_dimension_that_the_model_fixes(server: LiveServer, name: str) -> None:
-    server.add(name, onnx(f'max_batch_size: 4 {io(dims="3, 64, 64")}', (1, 3, 64, 64)))
+    server.add(name, onnx(f"max_batch_size: 4 {io(dims='3, 64, 64')}", (1, 3, 64, 64)))
     message = refused(server, name)
     assert "fixed at 1" in message
     assert "max_batch_size: 0 and dims: [1, 3, 64, 64]" in message
@@ -191,12 +185,15 @@ def test_dims_leave_out_the_batch(server: LiveServer, name: str, dims: str, fits
         assert "write dims: [128]" in refused(server, name)
 
 
-HOOK = COPY + """
+HOOK = (
+    COPY
+    + """
     @staticmethod
     def auto_complete_config(config):
         config.set_max_batch_size(0)
         return config
 """
+)
 
 
 def test_a_model_that_contradicts_its_file(server: LiveServer, name: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from inputs.conftest import Serve
 from inputs.live import LiveServer
-from inputs.models import COPY, config, copy
+from inputs.models import COPY, config, copy, json_config
 from inputs.repository import model
 
 VALUES = {
@@ -20,11 +18,6 @@ VALUES = {
     "KIND": "TYPE_FP32",
 }
 TEMPLATE = "max_batch_size: ${MAX_BATCH}\n"
-
-
-def json_config(**more: object) -> str:
-    tensors = {side: [{"name": name, "data_type": "TYPE_FP32", "dims": [-1]}] for side, name in (("input", "X"), ("output", "Y"))}
-    return json.dumps({"backend": "python", **tensors, **more})
 
 
 @pytest.fixture(scope="module")

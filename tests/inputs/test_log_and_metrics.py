@@ -58,14 +58,14 @@ def test_loads_and_unloads_tell_model_and_version(server: LiveServer) -> None:
 def test_requests_tell_model_version_and_id(server: LiveServer) -> None:
     server.load("warns")
     server.load("fails")
-    assert server.infer("warns", [1], id="first \"one\"\n").status == 200
+    assert server.infer("warns", [1], id='first "one"\n').status == 200
     assert server.infer("fails", [1], id="second").status >= 400
     assert server.infer("nobody", [1], id="third").status == 404
     with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.ports[1]}") as client:
         given = tritonclient.grpc.InferInput("X", [1], "FP32")
         given.set_data_from_numpy(np.zeros(1, np.float32))
         client.infer("warns", [given], request_id="fourth")
-    (first,) = lines(server, event="infer", request_id="first \"one\"\n")
+    (first,) = lines(server, event="infer", request_id='first "one"\n')
     assert (first["model"], first["version"]) == ("warns", 1)
     assert "error" not in first
     (second,) = lines(server, event="infer", request_id="second")
@@ -95,7 +95,7 @@ def test_requests_are_not_told_unless_asked_for(server: LiveServer) -> None:
 def samples(server: LiveServer, name: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Series of a model on the metrics page, by their names, each with labels and value."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
-    page = server.ask("GET", "/metrics", metrics=True).body.decode()
+    page = server.get("/metrics").body.decode()
     for family in text_string_to_metric_families(page):
         for one in family.samples:
             if one.labels.get("model") == name:

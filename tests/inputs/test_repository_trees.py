@@ -27,7 +27,8 @@ def server(shared: Serve) -> LiveServer:
                             "warmup/": "", "initial_state/": ""}),
         **model("demo.mybackend", {"1/x.bin": "x"}),
         **model("demo", {"1/x.bin": "x"}),
-        "README.md": "how to", "notes/": "", "data/x.csv": "", "deep/b/c/": "", ".git/config": "", ".ipynb_checkpoints/1/model.py": "", "lost+found/": "",
+        "README.md": "how to", "notes/": "", "data/x.csv": "", "deep/b/c/": "",
+        ".git/config": "", ".ipynb_checkpoints/1/model.py": "", "lost+found/": "",
         "__MACOSX/1/model.py": "", "config.pbtxt": "stray",
     }  # fmt: skip
     return shared(trees, "--exit-on-error=false", "--strict-readiness=false")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc
@@ -16,8 +16,9 @@ from tritonclient.utils import InferenceServerException
 
 from inputs.conftest import Serve
 from inputs.live import LiveServer, Reply, request
-from inputs.models import COPY, VALUE, config, copy, held
+from inputs.models import VALUE, config, copy, held
 from inputs.repository import model
+from inputs.waiting import running
 
 TYPES = ("FP32", "FP64", "INT8", "UINT8", "INT32", "INT64", "BYTES", "FP16", "BF16", "BOOL")
 ODD_NUMBERS = VALUE.replace("[{value}]", "[1.0, np.nan, np.inf, -np.inf]")
@@ -118,7 +119,8 @@ def test_wrong_lengths_of_the_json(server: LiveServer, header: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "size, tail, words", [(12, 8, ["12", "8 bytes"]), (8, 12, ["4 bytes at the end"]), (4, 4, ["4 bytes", "8"]), ("8", 8, ["8"])]
+    "size, tail, words",
+    [(12, 8, ["12", "8 bytes"]), (8, 12, ["4 bytes at the end"]), (4, 4, ["4 bytes", "8"]), ("8", 8, ["8"])],
 )
 def test_wrong_sizes_of_binary_data(server: LiveServer, size: object, tail: int, words: list[str]) -> None:
     reply = send(server, binary(size), bytes(tail))
@@ -130,7 +132,7 @@ def test_texts(server: LiveServer) -> None:
     reply = send(server, binary(6, "BYTES", [1]), b"\2\0\0\0hi")
     assert reply.json["outputs"][0]["data"] == ["hi"]
     assert server.infer("copy_bytes", ["héllo"], "BYTES").json["outputs"][0]["data"] == ["héllo"]
-    asked = {"outputs": [{"name": "Y", "parameters": {"binary_data": True}}]}
+    asked: dict[str, Any] = {"outputs": [{"name": "Y", "parameters": {"binary_data": True}}]}
     assert server.infer("copy_bytes", ["héllo"], "BYTES", **asked).body.endswith(b"\6\0\0\0h\xc3\xa9llo")
 
 
@@ -147,16 +149,17 @@ def nested(depth: int) -> bytes:
 
 GOOD = request([1, 2])
 TENSOR = {"name": "X", "datatype": "FP32", "shape": [2], "data": [1, 2]}
+WRONG: list[dict[str, Any]] = [
+    {"shape": "-1"}, {"shape": [-1]}, {"shape": [2**62, 8]}, {"shape": [2**63]}, {"shape": [1]}, {"shape": [3]},
+    {"shape": []}, {"shape": [2.0]}, {"shape": None}, {"datatype": "STRING"}, {"datatype": "fp32"}, {"datatype": 1},
+    {"data": [1]}, {"data": [1, 2, 3]}, {"data": [{"b64": "AA=="}, 1]}, {"data": "12"}, {"data": None}, {"name": "Z"},
+    {"name": None}, {"parameters": []}, {"shape": [0, 2**40, 2**40]},
+]  # fmt: skip
 BODIES: list[bytes | Mapping[str, Any]] = [
     b"", b"[]", b"{}", b"null", b"hello", b'{"inputs": [', b'{"inputs": {}}', b"\xff\xfe", nested(101), nested(100_000),
     b'{"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": ' + nested(101) + b"}]}",
     b'{"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [NaN]}]}',
-    *({"inputs": [{**TENSOR, **wrong}]} for wrong in (
-        {"shape": "-1"}, {"shape": [-1]}, {"shape": [2**62, 8]}, {"shape": [2**63]}, {"shape": [1]}, {"shape": [3]},
-        {"shape": []}, {"shape": [2.0]}, {"shape": None}, {"datatype": "STRING"}, {"datatype": "fp32"}, {"datatype": 1},
-        {"data": [1]}, {"data": [1, 2, 3]}, {"data": [{"b64": "AA=="}, 1]}, {"data": "12"}, {"data": None}, {"name": "Z"},
-        {"name": None}, {"parameters": []}, {"shape": [0, 2**40, 2**40]},
-    )),
+    *({"inputs": [{**TENSOR, **wrong}]} for wrong in WRONG),
     {"inputs": [TENSOR, TENSOR]},
     {"inputs": []},
     {**GOOD, "outputs": [{"name": "Z"}]},
@@ -210,44 +213,27 @@ def test_an_unknown_model_is_not_found(server: LiveServer) -> None:
 def test_a_version_that_is_gone_is_unavailable(serve: Serve) -> None:
     server = serve({**model("m", copy()), **model("never", copy())}, "--model-control-mode=explicit", "--load-model=m")
     assert server.unload("m").status == 200
-    for version in ("1", ""):
+    wanted = {"1": (503, "StatusCode.UNAVAILABLE"), "": (404, "StatusCode.NOT_FOUND"), "7": (404, "StatusCode.NOT_FOUND")}
+    for version, statuses in wanted.items():
         reply = server.infer("m", [1], version=version)
-        assert reply.status == 503, version
-        assert "'m'" in reply.error
-        assert (version or "unloaded") in reply.error
         code, message = grpc_status(server, "m", version)
-        assert code == "StatusCode.UNAVAILABLE"
-        assert "'m'" in message
-    assert server.infer("never", [1]).status in (404, 503)
-    assert server.infer("m", [1], version="7").status == 404
+        assert (reply.status, code) == statuses, version
+        for text in (reply.error, message):
+            assert "'m'" in text
+            assert version in text
+    assert "unloaded" in server.infer("m", [1]).error
+    assert server.infer("never", [1]).status == 404
 
 
-def test_a_version_that_is_loading_is_unavailable(serve: Serve, tmp_path: Any) -> None:
+def test_a_version_that_is_loading_is_unavailable(serve: Serve, tmp_path: Path) -> None:
     server = serve(None, "--model-control-mode=explicit")
     server.add("slow", {"config.pbtxt": config(), "1/model.py": held(tmp_path, initialize="go")})
-    import threading
-
-    loading = threading.Thread(target=server.load, args=("slow",))
-    loading.start()
-    try:
-        wait_until((tmp_path / "go.reached").exists)
+    with running(lambda: server.load("slow"), tmp_path / "go"):
         reply = server.infer("slow", [1], version="1")
         assert reply.status == 503
         assert "slow" in reply.error
         assert grpc_status(server, "slow", "1")[0] == "StatusCode.UNAVAILABLE"
-    finally:
-        (tmp_path / "go").touch()
-        loading.join()
     assert server.output("slow", [1]) == [1]
-
-
-def wait_until(holds: Any, seconds: float = 20) -> None:
-    import time
-
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_versions_in_the_path(server: LiveServer) -> None:

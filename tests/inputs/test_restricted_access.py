@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def replace(file: Path, text: str) -> None:
     """Change a file as secrets are changed: by another that takes its place."""
     other = file.with_name("other")
     other.write_text(text)
-    os.replace(other, file)
+    other.replace(file)
 
 
 def test_a_group_needs_its_header(serve: Serve, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ LONGEST_MODULE = 500
 LONGEST_FUNCTION = 80
 CATCH_ALL_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 PLUGIN_API = ("moorage.backend", "moorage.control", "moorage.hookspecs", "moorage.storage")
-SKELETON = ("pyproject.toml", "README.md", "src", "tests")
+SKELETON = ("pyproject.toml", "LICENSE", "README.md", "src", "tests")
 
 
 def lines(function: Function) -> int:
@@ -67,6 +67,7 @@ def test_each_distribution_describes_itself_alike(distribution: Path) -> None:
     project = tomllib.loads((distribution / "pyproject.toml").read_text())["project"]
     assert project["readme"] == "README.md"
     assert project["license"] == "Apache-2.0"
+    assert (distribution / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), "each wheel carries the licence"
     assert project["requires-python"] == ">=3.11"
     if distribution != ROOT / "core":
         pin = next((one for one in project["dependencies"] if re.match(r"moorage\b(?!-)", one)), "")

@@ -37,6 +37,7 @@ def test_a_wheel_holds_all_files_of_its_package(distribution: Path, wheels: dict
     missing = {str(file) for file in files if "__pycache__" not in file.parts} - held
     assert not missing
     assert f"{package.name}/py.typed" in held
+    assert not [name for name in held if "tests/" in name or "__pycache__" in name or "conftest" in name]
 
 
 def test_the_core_wheel_holds_the_schema(wheels: dict[str, zipfile.ZipFile]) -> None:
@@ -50,6 +51,7 @@ def test_a_wheel_describes_itself(distribution: Path, wheels: dict[str, zipfile.
     wheel = wheels[distribution.name]
     metadata = email.message_from_bytes(wheel.read(next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))))
     assert metadata["License-Expression"] == "Apache-2.0"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
     assert metadata["Requires-Python"] == ">=3.11"
     assert not [one for one in metadata.get_all("Requires-Dist", []) if "file:" in one], "no paths of a machine"
 

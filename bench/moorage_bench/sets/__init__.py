@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from moorage_bench.measure import Point
 from moorage_bench.plan import Plan
-from moorage_bench.sets import grpc_identity, http_identity, onnx_json, overhead, scan
+from moorage_bench.sets import grpc_identity, http_identity, memory, onnx_json, overhead, poll, reload, scan
 
 Set = Callable[[Plan], list[Point]]
 """Measures. Raises MissingPeerError when a side or a tool cannot be had, LoadError when a side answers wrongly."""
@@ -17,4 +17,7 @@ SETS: Mapping[str, Set] = {
     "grpc_identity": grpc_identity.measure,
     "onnx_json": onnx_json.measure,
     "scan": scan.measure,
+    "poll": poll.measure,
+    "reload": reload.measure,
+    "memory": memory.measure,
 }

@@ -69,7 +69,7 @@ def get_logger(name: str) -> Any:
 
 def _to_record(_: object, __: str, event: MutableMapping[str, Any]) -> tuple[tuple[Event], dict[str, Any]]:
     exc_info = event.pop("exc_info", None)
-    return (Event(event.pop("event"), event),), {"exc_info": exc_info}
+    return (Event(event.pop("event"), event),), {"exc_info": exc_info, "stacklevel": 4}
 
 
 class Log:
@@ -118,9 +118,10 @@ class Log:
             logger_factory=structlog.PrintLoggerFactory(self._stream),
             cache_logger_on_first_use=False,
         )
-        root = logging.getLogger()
+        root, own = logging.getLogger(), logging.getLogger("moorage")
         root.handlers = [_ToStructlog()]
         root.setLevel(logging.WARNING)
+        own.handlers, own.propagate = root.handlers[:], False  # so that no model takes it away with `basicConfig(force=True)`
         logging.captureWarnings(capture=True)
         self._set_level()
 

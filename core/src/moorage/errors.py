@@ -111,6 +111,12 @@ class StorageError(Internal):
     """A repository could not be read. Nothing may be concluded about what it holds."""
 
 
+def described(error: BaseException) -> str:
+    """The type of an exception and what it says, as `ValueError: no such word`."""
+    text = told(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def told(error: BaseException) -> str:
     """What an exception says of itself, or why that cannot be had: the exceptions of a model's code may raise there, too."""
     try:
@@ -121,7 +127,7 @@ def told(error: BaseException) -> str:
 
 _SHOWN = 50
 """Faults in the message of a ConfigError; a file that is no configuration at all has as many as it has words."""
-_LONG = 1000
+_LONG = 3000
 """Characters of a part of a fault in that message."""
 
 
@@ -144,9 +150,14 @@ class Fault:
         place = self.file
         if self.line:
             place = f"{place}:{self.line}" + (f":{self.column}" if self.column else "")
-        parts = [part if len(part) <= _LONG else f"{part[:_LONG]}…" for part in (place, self.field, self.message) if part]
+        parts = [_shortened(part) for part in (place, self.field, self.message) if part]
         text = ": ".join(parts)
         return f"{text} ({self.advice})" if self.advice else text
+
+
+def _shortened(text: str) -> str:
+    """A long text without its middle: what a traceback says comes at its end."""
+    return text if len(text) <= _LONG else f"{text[: _LONG // 2]} … {text[-_LONG // 2 :]}"
 
 
 class ConfigError(InvalidArgument):

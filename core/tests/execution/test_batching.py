@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from moorage._execution.batching import BatchRunner
 from moorage._execution.statistics import Execution
 from moorage.backend import BatchInstance
-from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
-from moorage.errors import ModelError
+from moorage.config.schema import BatchInput, BatchOutput, ModelConfig, ModelInput, ModelOutput
+from moorage.errors import ModelError, Unsupported
 from moorage.types import DataType, InferRequest, InferResponse, Job, RequestedOutput, Tensor
 
 
@@ -111,3 +113,16 @@ def test_models_without_batching_run_each_request_alone() -> None:
     flat = np.ones(3, np.float32)
     BatchRunner(config, instance)([job(flat), job(flat)], Execution())
     assert instance.shapes == [(3,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"input": (evolve(CONFIG.input[0], allow_ragged_batch=True),)}, "allow_ragged_batch"),
+        ({"batch_input": (BatchInput(),)}, "batch_input"),
+        ({"batch_output": (BatchOutput(),)}, "batch_output"),
+    ],
+)
+def test_ragged_batches_are_refused_at_load(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(Unsupported, match=f"doubler.*{word}"):
+        BatchRunner(evolve(CONFIG, **changes), Doubler())

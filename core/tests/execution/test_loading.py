@@ -155,6 +155,15 @@ def test_a_version_is_completed_served_and_closed(tmp_path: Path) -> None:
     assert sorted(made[0].closed[:2]) == ["doubler_0_0", "doubler_0_1"] and made[0].closed[2] == "model"
 
 
+def test_a_backend_may_have_a_default_batch_size_of_its_own(tmp_path: Path) -> None:
+    own = {"default-max-batch-size": "2"}
+    for name, expected in (("twice", 2), ("other", 8)):
+        settings = LoadSettings(default_max_batch_size=8, backend_config={name: own})
+        servable = Loader(registry(), settings)(spec(tmp_path))
+        assert servable.config.max_batch_size == expected
+        servable.close()
+
+
 def test_without_auto_completion_the_configuration_must_be_whole(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="doubler"):
         Loader(registry(), LoadSettings(auto_complete=False))(spec(tmp_path, 'input { name: "X" }'))

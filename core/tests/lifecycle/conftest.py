@@ -34,9 +34,12 @@ FOLLOWS = {
 
 
 def version_spec(name: str, version: int, fingerprint: str, namespace: str = "") -> VersionSpec:
+    """A fingerprint "a#2" is of the same files and configuration as "a#1", with other instances."""
     files = VersionFiles(name, frozenset({"model.fake"}), version=version)
     parsed = ParsedConfig(ModelConfig(name=name))
-    return VersionSpec(ModelId(name, namespace), version, parsed, files, fingerprint, cast("Storage", None), "repo", name)
+    identity = fingerprint.partition("#")[0] if "#" in fingerprint else ""
+    storage = cast("Storage", None)
+    return VersionSpec(ModelId(name, namespace), version, parsed, files, fingerprint, storage, "repo", name, identity)
 
 
 def model_spec(name: str, versions: Mapping[int, str], needs: tuple[str, ...] = (), namespace: str = "") -> ModelSpec:
@@ -77,6 +80,8 @@ class FakeServable:
     spec: VersionSpec
     holders: int = 0
     closed: int = 0
+    continues: FakeServable | None = None
+    relieved: bool = False
 
     def close(self) -> None:
         assert not self.holders, "closed while a request holds it"
@@ -121,6 +126,7 @@ class Stage:
             serving=self.serving,
             retries=self.retries,
             pool=lambda name, _: self.pools.setdefault(name, FakePool()),
+            renewer=self,
         )
 
     spec = staticmethod(model_spec)
@@ -131,6 +137,17 @@ class Stage:
         servable = FakeServable(spec)
         self.loaded.append(servable)
         return servable
+
+    def renew(self, old: FakeServable, spec: VersionSpec) -> FakeServable:
+        assert not old.closed
+        renewed = self.load(spec)
+        renewed.continues = old
+        return renewed
+
+    def relieve(self, renewed: FakeServable) -> None:
+        assert renewed.continues is not None
+        assert self.serving.get(str(renewed.spec.id), renewed.spec.version) is renewed
+        renewed.relieved = True
 
     def note(self, change: StateChange) -> None:
         """Good news is told when it is true, bad news before it is."""

@@ -24,6 +24,10 @@ class Held:
     state: State
     claimed: bool = True
 
+    @property
+    def identity(self) -> str:
+        return self.fingerprint.partition("#")[0] if "#" in self.fingerprint else ""
+
 
 @pytest.mark.parametrize("before", State)
 @pytest.mark.parametrize("after", State)
@@ -64,6 +68,28 @@ def test_unchanged_versions_are_carried_over(spec: Callable[..., ModelSpec], sta
     assert plan.carried == ((unit,) if carried else ())
     assert [load.version for load in plan.loads] == ([] if carried else [1])
     assert plan.dropped == ()
+
+
+@pytest.mark.parametrize(
+    "unit,wanted,renewed",
+    [
+        (Held(1, 1, "a#1", State.READY), "a#2", True),
+        (Held(1, 1, "a#1", State.READY), "b#2", False),
+        (Held(1, 2, "a#1", State.READY), "a#2", False),
+        (Held(1, 1, "a#1", State.READY), "a#1", False),
+        (Held(1, 1, "a", State.READY), "b", False),
+        (Held(1, 1, "a#1", State.STAGED), "a#2", False),
+        (Held(1, 1, "a#1", State.DRAINING), "a#2", False),
+    ],
+)
+def test_what_differs_in_its_instances_alone_is_renewed(
+    spec: Callable[..., ModelSpec], unit: Held, wanted: str, renewed: bool
+) -> None:
+    plan = decide([unit], spec("m", {1: wanted}), renew=True)
+    assert [renewal.unit for renewal in plan.renewals] == ([unit] if renewed else [])
+    assert len(plan.carried) + len(plan.loads) + len(plan.renewals) == 1
+    for forced in (decide([unit], spec("m", {1: wanted}), force={1}, renew=True), decide([unit], spec("m", {1: wanted}))):
+        assert forced.renewals == ()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_missing_step_is_named_and_its_coming_helps(stage: Stage) -> None:
     error = stage.have("e", {1: "e"}, "p").error
     assert error == ErrorRecord(
         Code.INVALID_ARGUMENT,
-        "model 'e' cannot be loaded: its step 'p' is not loaded (load it too, or remove it from the steps)",
+        "model 'e' cannot be loaded: its step 'p' is not loaded (put it into a model repository, or take it out of the steps)",
     )
     assert stage.lines() == [f"e/1 UNAVAILABLE {error.message}"]
     assert stage.manager.failed() == {ModelId("e")}

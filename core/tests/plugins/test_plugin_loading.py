@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Never
 
 import pytest
 
 from moorage._plugins import PluginInfo, Registry, load_registry
+from moorage._plugins.advice import FIRST_PARTY
 from moorage._storage import LocalStorage
 from moorage._storage import plugin as local_storage
 from moorage.backend import ModelMatch, VersionFiles
@@ -59,20 +62,28 @@ def test_using_a_broken_first_party_plugin_shows_its_traceback(install: Install)
     [
         ("backend", "onnxruntime", 'pip install "moorage[onnx]"'),
         ("backend", "python", 'pip install "moorage[python]"'),
-        ("backend", "pytorch", 'pip install "moorage[torchscript]"'),
-        ("backend", "tensorflow", 'pip install "moorage[tensorflow]"'),
-        ("backend", "openvino", 'pip install "moorage[openvino]"'),
-        ("backend", "tensorrt", 'pip install "moorage[tensorrt]"'),
-        ("platform", "tensorrt_plan", 'pip install "moorage[tensorrt]"'),
-        ("storage", "s3", 'pip install "moorage[s3]"'),
-        ("storage", "gs", 'pip install "moorage[gcs]"'),
-        ("storage", "as", 'pip install "moorage[azure]"'),
+        ("backend", "pytorch", "moorage-torchscript is planned"),
+        ("backend", "tensorflow", "moorage-tensorflow is planned"),
+        ("backend", "openvino", "moorage-openvino is planned"),
+        ("backend", "tensorrt", "moorage-tensorrt is planned"),
+        ("platform", "tensorrt_plan", "moorage-tensorrt is planned"),
+        ("storage", "s3", "moorage-s3 is planned"),
+        ("storage", "gs", "moorage-gcs is planned"),
+        ("storage", "as", "moorage-azure is planned"),
     ],
 )
 def test_a_missing_first_party_plugin_says_what_to_install(install: Install, lookup: str, name: str, advice: str) -> None:
     with pytest.raises(NotFound) as caught:
         getattr(load_registry(), lookup)(name)
     assert advice in str(caught.value)
+
+
+def test_what_the_advice_installs_is_an_extra_of_the_core() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for plugin in FIRST_PARTY:
+        there = any(line.startswith(plugin.distribution) for line in extras.get(plugin.extra, ()))
+        assert there is not plugin.planned, plugin.distribution
 
 
 def test_an_unknown_name_lists_what_there_is(install: Install, backend_code: BackendCode) -> None:

@@ -23,9 +23,7 @@ def entries(snapshot: Snapshot, statuses: Iterable[VersionStatus], kept: Collect
     unknown = tried if snapshot.unreadable else ()  # nothing is known of what those repositories hold
     models = sorted({*snapshot.models, *(model for model in tried if model in kept or model in unknown)})
     names = _names(models)
-    return [
-        line for model in models for line in _lines(names[model], tried.get(model, ()), snapshot.models.get(model))
-    ]
+    return [line for model in models for line in _lines(names[model], tried.get(model, ()), snapshot.models.get(model))]
 
 
 def _names(models: Collection[ModelId]) -> Mapping[ModelId, str]:

@@ -151,13 +151,13 @@ class AdminService:
         entries = listing.entries(snapshot, self._manager.index(), self._control.made_of_requests())
         return [entry for entry in entries if not ready or entry.state == "READY"]
 
-    async def load(self, name: str, options: LoadOptions | None = None) -> None:
-        """Have a model loaded, or loaded again; returns when it serves.
+    async def load(self, name: str, options: LoadOptions | None = None, *, trusted: bool = False) -> None:
+        """Have a model loaded, or loaded again; returns when it serves. `trusted` says that this program itself asks.
 
-        Raises what kept it from loading, and Forbidden for files of the request where those are not allowed.
+        Raises what kept it from loading, and Forbidden for files of a client's request where those are not allowed.
         """
         options = options or LoadOptions()
-        if options.files and not self._settings.allow_model_override:
+        if options.files and not (trusted or self._settings.allow_model_override):
             raise Forbidden(
                 f"load of model '{name}': files in a request are refused, since a model's files can be code that runs with the "
                 "server's rights; start the server with --allow-model-override=true to allow them"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from moorage import __version__
 from moorage._admin import IndexEntry
 from moorage._app import wiring
 from moorage._app.engine import Engine, Parts
+from moorage._app.flags import without_effect
 from moorage._app.loops import loop_factory
 from moorage._app.options import ServerOptions
 from moorage._app.protocols import Protocols
@@ -42,20 +44,25 @@ class Application:
     async def _run(self, on_started: OnStarted) -> int:
         stop = _stop_signals()
         log.info("starting", version=__version__, pid=os.getpid(), control_mode=self._options.model_control_mode)
+        for flag, reason in without_effect(self._options):
+            log.warning("flag without effect", flag=flag, reason=reason)
         engine = Engine(self._parts, self._log)
         try:
-            await engine.start()
-            servers = self._protocols.servers(engine)
-            for server in servers:
-                await engine.listen(server)
-            log.info("listening", **self._protocols.addresses(servers))
-            on_started(await engine.admin.index())
-            engine.watch()
-            await stop.wait()
+            if await _unless(stop, self._start(engine, on_started)):
+                engine.watch()
+                await stop.wait()
             return await self._end(engine)
         finally:
             await engine.stop()
             log.info("ended")
+
+    async def _start(self, engine: Engine, on_started: OnStarted) -> None:
+        await engine.start()
+        servers = self._protocols.servers(engine)
+        for server in servers:
+            await engine.listen(server)
+        log.info("listening", **self._protocols.addresses(servers))
+        on_started(await engine.admin.index())
 
     async def _end(self, engine: Engine) -> int:
         patience, grace = self._options.exit_timeout_secs, self._options.shutdown_grace_secs
@@ -64,6 +71,19 @@ class Application:
             return 0
         log.error("requests were still running at the end of --exit-timeout-secs", exit_timeout_secs=patience)
         return 1
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do the work, but give it up if the event comes first; whether it was done. Raises what the work raises."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        working.result()
+        return True
+    working.cancel()
+    await asyncio.wait({working})
+    return False
 
 
 def _stop_signals() -> asyncio.Event:

@@ -115,6 +115,7 @@ class Engine:
         options = self._parts.options
         return Manager(
             self._parts.loader,
+            renewer=self._parts.loader,
             serving=serving,
             load_threads=options.model_load_thread_count,
             retries=options.model_load_retry_count,

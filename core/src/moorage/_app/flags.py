@@ -5,6 +5,7 @@ Attribute metadata of `ServerOptions`, from which command line and reference pag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import attrs
@@ -21,7 +22,7 @@ T = TypeVar("T")
 class Flag:
     """How an option is given. `group` is its heading in the help, `switch` a flag without a value, `inert` one that is accepted
     so that command lines can be moved over, but changes nothing here; its help says why. Numbers lie between `least` and
-    `most`.
+    `most`. `lower` says that capitals mean the same as small letters, `level` that true and false are taken for 1 and 0.
     """
 
     help: str
@@ -34,6 +35,8 @@ class Flag:
     inert: bool = False
     least: int = 0
     most: int | None = None
+    lower: bool = False
+    level: bool = False
 
     @staticmethod
     def of(attribute: attrs.Attribute[Any]) -> Flag:
@@ -61,7 +64,8 @@ class Group:
     def __call__(self, default: T, help: str, **more: Any) -> T:  # noqa: A002 (click's own word)
         """An attribute with this default."""
         flag = Flag(help, self._title, **more)
-        value: T = attrs.field(default=default, metadata={METADATA: flag}, validator=_check)
+        converter = _lower if flag.lower else None
+        value: T = attrs.field(default=default, metadata={METADATA: flag}, validator=_check, converter=converter)
         return value
 
     def many(self, help: str, **more: Any) -> tuple[str, ...]:  # noqa: A002
@@ -71,6 +75,18 @@ class Group:
     def inert(self, help: str, **more: Any) -> str:  # noqa: A002
         """An attribute for a flag of Triton's that changes nothing here."""
         return self("", help, inert=True, **more)
+
+
+def without_effect(options: attrs.AttrsInstance) -> Iterator[tuple[str, str]]:
+    """The flags that were given and change nothing, each with the reason."""
+    for attribute in attrs.fields(type(options)):
+        flag = Flag.of(attribute)
+        if flag.inert and getattr(options, attribute.name):
+            yield name_of(attribute), flag.help
+
+
+def _lower(text: Any) -> Any:
+    return text.lower() if isinstance(text, str) else text
 
 
 def _check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:

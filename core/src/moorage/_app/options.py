@@ -15,6 +15,7 @@ _logging = Group("Logging")
 _backends = Group("Backends")
 _plugins = Group("Plugins")
 _accepted = Group("Accepted and without effect")
+_off = Group("Accepted if switched off")
 
 LAST_PORT = 65535
 COMPRESSION_LEVELS = ("none", "low", "medium", "high")
@@ -32,6 +33,7 @@ class ServerOptions:
         "Which models are loaded, and when: none (all, at start), explicit (when a client asks), poll (what lies in the "
         "repositories, which are watched), or a mode that a plugin adds.",
         metavar="MODE",
+        lower=True,
     )
     load_model: tuple[str, ...] = _repository.many(
         "A model to load at start in mode explicit; may be given several times, * alone means all.", metavar="NAME"
@@ -47,6 +49,7 @@ class ServerOptions:
     disable_auto_complete_config: bool = _repository(
         False, "Do not fill in what configurations leave open; each model then needs a complete one.", switch=True
     )
+    strict_model_config: bool = _repository(False, "Older spelling of --disable-auto-complete-config.")
     substitute_variables: bool = _repository(
         False, "Replace ${NAME} in configurations by the environment variable NAME, as one value.", switch=True
     )
@@ -122,7 +125,7 @@ class ServerOptions:
     )
     allow_cpu_metrics: bool = _metrics(True, "Show the use of processor and memory.")
 
-    log_verbose: int = _logging(0, "Verbose messages: 0 for none.")
+    log_verbose: int = _logging(0, "Verbose messages: 0 for none.", level=True)
     log_info: bool = _logging(True, "Log what happens.")
     log_warning: bool = _logging(True, "Log warnings.")
     log_error: bool = _logging(True, "Log errors.")
@@ -152,4 +155,22 @@ class ServerOptions:
     allow_gpu_metrics: str = _accepted.inert("There are no GPU metrics yet.")
     metrics_interval_ms: str = _accepted.inert("Metrics are computed when they are asked for.")
     host_policy: tuple[str, ...] = _accepted.many("Host policies are not applied.", inert=True)
-    strict_model_config: str = _accepted.inert("Use --disable-auto-complete-config.")
+    cache_config: tuple[str, ...] = _accepted.many("There is no response cache yet: every request runs.", inert=True)
+    response_cache_byte_size: str = _accepted.inert("There is no response cache yet: every request runs.")
+    rate_limit_resource: tuple[str, ...] = _accepted.many("There is no rate limiter yet.", inert=True)
+    trace_config: tuple[str, ...] = _accepted.many("Nothing is traced yet.", inert=True)
+    trace_file: str = _accepted.inert("Nothing is traced yet.")
+    trace_level: tuple[str, ...] = _accepted.many("Nothing is traced yet.", inert=True)
+    trace_rate: str = _accepted.inert("Nothing is traced yet.")
+    trace_count: str = _accepted.inert("Nothing is traced yet.")
+    trace_log_frequency: str = _accepted.inert("Nothing is traced yet.")
+
+    rate_limit: str = _off("off", "There is no rate limiter yet.", choices=("off",))
+    allow_client_shm: str = _off("false", "Clients cannot use shared memory yet.", choices=("false",))
+    allow_sagemaker: str = _off("false", "There are no endpoints for SageMaker.", choices=("false",))
+    allow_vertex_ai: str = _off("false", "There are no endpoints for Vertex AI.", choices=("false",))
+
+    @property
+    def auto_complete(self) -> bool:
+        """Whether configurations are completed."""
+        return not (self.disable_auto_complete_config or self.strict_model_config)

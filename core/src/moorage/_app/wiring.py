@@ -10,7 +10,7 @@ from moorage._admin import AdminSettings, Readiness, ReadinessPolicy
 from moorage._app.options import ServerOptions
 from moorage._control import ControlSettings
 from moorage._control import plugin as control_plugin
-from moorage._execution import LoadSettings
+from moorage._execution import DEFAULT_MAX_BATCH_SIZE, LoadSettings
 from moorage._execution.devices import gpus
 from moorage._logging import LogSettings
 from moorage._plugins import Registry, load_registry
@@ -19,7 +19,6 @@ from moorage._storage import plugin as storage_plugin
 from moorage.errors import InvalidArgument
 
 BUILT_IN = (("local storage", storage_plugin), ("control modes", control_plugin))
-DEFAULT_MAX_BATCH_SIZE = "default-max-batch-size"
 
 
 def load_plugins(blocked: Sequence[str] = ()) -> Registry:
@@ -33,7 +32,7 @@ def repositories(options: ServerOptions, registry: Registry) -> Repositories:
         registry,
         namespacing=options.model_namespacing,
         config_name=options.model_config_name,
-        auto_complete=not options.disable_auto_complete_config,
+        auto_complete=options.auto_complete,
         variables=dict(os.environ) if options.substitute_variables else None,
     )
 
@@ -41,9 +40,10 @@ def repositories(options: ServerOptions, registry: Registry) -> Repositories:
 def load_settings(options: ServerOptions) -> LoadSettings:
     """Raises InvalidArgument naming the flag."""
     by_backend = backend_config(options.backend_config)
+    _check_default_max_batch_size(by_backend)
     return LoadSettings(
-        auto_complete=not options.disable_auto_complete_config,
-        default_max_batch_size=_default_max_batch_size(by_backend),
+        auto_complete=options.auto_complete,
+        default_max_batch_size=int(by_backend.get("", {}).get(DEFAULT_MAX_BATCH_SIZE, "4")),
         backend_config=by_backend,
         gpus=gpus(),
     )
@@ -64,11 +64,12 @@ def backend_config(values: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def _default_max_batch_size(by_backend: Mapping[str, Mapping[str, str]]) -> int:
-    text = by_backend.get("", {}).get(DEFAULT_MAX_BATCH_SIZE, "4")
-    if not text.isascii() or not text.isdigit():
-        raise InvalidArgument(f"--backend-config {DEFAULT_MAX_BATCH_SIZE}={text}: write a whole number of 0 or more")
-    return int(text)
+def _check_default_max_batch_size(by_backend: Mapping[str, Mapping[str, str]]) -> None:
+    for backend, settings in by_backend.items():
+        text = settings.get(DEFAULT_MAX_BATCH_SIZE, "0")
+        if not text.isascii() or not text.isdigit():
+            setting = f"{backend},{DEFAULT_MAX_BATCH_SIZE}".removeprefix(",")
+            raise InvalidArgument(f"--backend-config {setting}={text}: write a whole number of 0 or more")
 
 
 def control_settings(options: ServerOptions) -> ControlSettings:

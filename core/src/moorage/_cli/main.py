@@ -7,6 +7,7 @@ import click
 from moorage import __version__
 from moorage._cli.check import check
 from moorage._cli.completion import completion
+from moorage._cli.plan import plan
 from moorage._cli.plugins import plugins
 from moorage._cli.serve import serve
 
@@ -19,5 +20,6 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(check)
+main.add_command(plan)
 main.add_command(plugins)
 main.add_command(completion)

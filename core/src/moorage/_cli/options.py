@@ -51,11 +51,22 @@ class TrueOrFalse(click.types.BoolParamType):
         except click.BadParameter:
             return self._refuse(value, param, context)
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self.name
+
     def shell_complete(self, context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
+        return [CompletionItem(word) for word in self.name.split("|") if word.startswith(incomplete)]
 
     def _refuse(self, value: object, param: click.Parameter | None, context: click.Context | None) -> bool:
         raise click.BadParameter(f"'{value}' is neither true nor false", context, param)
+
+
+class Level(click.types.IntParamType):
+    """A number, or true or false for 1 and 0."""
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int:
+        words = {"true": 1, "false": 0}
+        return int(super().convert(words.get(str(value).lower(), value), param, context))
 
 
 class Place(click.types.StringParamType):
@@ -82,9 +93,11 @@ def _option(attribute: attrs.Attribute[Any]) -> GroupedOption:
         more["metavar"] = flag.metavar
     if flag.switch:
         return GroupedOption(name_of(attribute), *flag.aliases, attribute.name, is_flag=True, default=False, **more)
-    more["type"] = click.Choice(flag.choices) if flag.choices else _type(attribute.default, flag)
-    if not flag.inert and not flag.multiple:
-        more |= {"default": attribute.default, "show_default": _shown(attribute.default)}
+    more["type"] = click.Choice(flag.choices, case_sensitive=False) if flag.choices else _type(attribute.default, flag)
+    if isinstance(attribute.default, bool):
+        more |= {"default": attribute.default, "help": f"{flag.help}  [default: {str(attribute.default).lower()}]"}
+    elif not flag.inert and not flag.multiple:
+        more |= {"default": attribute.default, "show_default": attribute.default != ""}
     return GroupedOption(name_of(attribute), *flag.aliases, attribute.name, multiple=flag.multiple, **more)
 
 
@@ -93,8 +106,6 @@ def _type(default: object, flag: Flag) -> Any:
         return Place()
     if flag.multiple or flag.inert:
         return str
+    if flag.level:
+        return Level()
     return {bool: TrueOrFalse(), int: int, float: float}.get(type(default), str)
-
-
-def _shown(default: object) -> str | bool:
-    return str(default).lower() if isinstance(default, bool) else default != ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from moorage._app.options import ServerOptions
 from moorage._cli.options import GroupedCommand, server_options
+from moorage._logging import get_logger
 from moorage.errors import InvalidArgument, MoorageError
 
 
@@ -25,13 +27,29 @@ def serve(**given: Any) -> None:
 
     options = _options(given)
     try:
-        code = Application(options).run(on_started=print_models)
+        code = Application(options).run(on_started=_nothing if _logs_json(options) else print_models)
     except MoorageError as error:
-        click.echo(f"moorage: {error}", err=True)
+        _complain(error, options)
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads of models that never end must not keep the process alive
+
+
+def _logs_json(options: ServerOptions) -> bool:
+    """Whether standard error is read by a program, which takes nothing but the lines of the log."""
+    return options.log_format == "json" and not options.log_file
+
+
+def _nothing(_entries: Sequence[object]) -> None:
+    return None
+
+
+def _complain(error: MoorageError, options: ServerOptions) -> None:
+    if _logs_json(options):
+        get_logger("moorage").error("not started", error=str(error))
+    else:
+        click.echo(f"moorage: {error}", err=True)
 
 
 def _options(given: dict[str, Any]) -> ServerOptions:

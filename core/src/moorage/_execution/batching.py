@@ -10,7 +10,7 @@ import numpy as np
 from moorage._execution.statistics import Execution
 from moorage.backend import BatchInstance
 from moorage.config.schema import ModelConfig, ModelOutput
-from moorage.errors import ModelError, MoorageError
+from moorage.errors import ModelError, MoorageError, Unsupported
 from moorage.types import DataType, InferResponse, Job, Tensor
 
 Answer = InferResponse | MoorageError | None
@@ -20,6 +20,8 @@ class BatchRunner:
     """Runs requests on one `BatchInstance`: together where their shapes allow it, one after the other where not."""
 
     def __init__(self, config: ModelConfig, instance: BatchInstance) -> None:
+        """Raises Unsupported for a model that wants its batches put together in another way."""
+        _refuse_ragged(config)
         self._model = config.name
         self._batches = config.batches
         self._instance = instance
@@ -98,6 +100,18 @@ class BatchRunner:
             InferResponse([Tensor(t.name, t.datatype, t.array[end - count : end]) for t in tensors])
             for count, end in zip(rows, ends.tolist(), strict=True)
         ]
+
+
+def _refuse_ragged(config: ModelConfig) -> None:
+    ragged = ", ".join(item.name for item in config.input if item.allow_ragged_batch)
+    fields = {
+        "allow_ragged_batch": bool(ragged),
+        "batch_input": bool(config.batch_input),
+        "batch_output": bool(config.batch_output),
+    }
+    used = " and ".join(name for name, given in fields.items() if given)
+    if used:
+        raise Unsupported(f"model '{config.name}': ragged batches ({used}) are not supported yet")
 
 
 def _key(job: Job) -> tuple[object, ...]:

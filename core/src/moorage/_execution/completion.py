@@ -72,7 +72,7 @@ def _moved(parsed: ParsedConfig, config: ModelConfig) -> list[str]:
         attribute = "scheduling" if name in ("dynamic_batching", "sequence_batching", "ensemble_scheduling") else name
         before, after = getattr(parsed.config, attribute), getattr(config, attribute)
         if attribute in ("input", "output"):
-            changed = _lost(before, after)
+            changed = lost(before, after)
         elif attribute == "max_batch_size":
             changed = after < before
         else:
@@ -82,7 +82,7 @@ def _moved(parsed: ParsedConfig, config: ModelConfig) -> list[str]:
     return moved
 
 
-def _lost(before: Sequence[ModelInput | ModelOutput], after: Sequence[ModelInput | ModelOutput]) -> bool:
+def lost(before: Sequence[ModelInput | ModelOutput], after: Sequence[ModelInput | ModelOutput]) -> bool:
     """Whether a tensor of the user's is gone, or a field of one that was set has changed."""
     kept = {item.name: item for item in after}
     return any(item.name not in kept or _contradicts(item, kept[item.name]) for item in before)

@@ -1,7 +1,7 @@
 """Instances and their threads: each takes requests from its model's queue and answers them.
 
 The thread that makes an instance is the thread that runs and closes it, so that models may keep what belongs to a thread.
-A host for another process has the same three methods (`start`, `stop`, `recorder`) and takes from the same queue.
+A host for another process has the same three methods (`start`, `stop`, `recorder`) and takes from the same `Intake`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Protocol
 
 from moorage._execution.batching import Answer, BatchRunner
-from moorage._execution.queues import JobQueue
 from moorage._execution.statistics import Execution, Recorder
 from moorage._execution.warmup import Sample
 from moorage._logging import get_logger
 from moorage.backend import BatchInstance, Instance
 from moorage.config.schema import ModelConfig
-from moorage.errors import Cancelled, ModelError, MoorageError, told
+from moorage.errors import Cancelled, ModelError, MoorageError, described
 from moorage.types import InferResponse, Job
 
 Run = Callable[[Sequence[Job], Execution], Sequence[Answer]]
 
 log = get_logger("moorage.execution")
+
+
+class Intake(Protocol):
+    """Where an instance gets its requests."""
+
+    def take(self) -> list[Job] | None:
+        """Wait for the next requests to run together; None when the instance is to end."""
 
 
 class _FirstError:
@@ -49,7 +56,7 @@ class InstanceThread:
         self,
         name: str,
         config: ModelConfig,
-        queue: JobQueue,
+        queue: Intake,
         make: Callable[[], Instance | BatchInstance],
         warmups: Sequence[Sample] = (),
     ) -> None:
@@ -68,7 +75,7 @@ class InstanceThread:
         self._made.result()
 
     def stop(self) -> None:
-        """Wait until the thread has ended (its queue must be closed) and the instance is closed."""
+        """Wait until the thread has ended (its queue must be closed or its seat left) and the instance is closed."""
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -133,7 +140,7 @@ class InstanceThread:
         except MoorageError as error:
             answers = [error] * len(jobs)
         except BaseException as error:  # noqa: BLE001 a model may raise anything, SystemExit too
-            failure = ModelError(f"model '{self._config.name}' failed: {type(error).__name__}: {told(error)}")
+            failure = ModelError(f"model '{self._config.name}' failed: {described(error)}")
             failure.__cause__ = error
             answers = [failure] * len(jobs)
         times.computed = max(times.computed, times.computing)
@@ -167,4 +174,4 @@ class InstanceThread:
 
 
 def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else ModelError(f"{type(error).__name__}: {told(error)}")
+    return error if isinstance(error, Exception) else ModelError(described(error))

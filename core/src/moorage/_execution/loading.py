@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
+from typing import Final
 
 from attrs import evolve, field, frozen
 
 from moorage._execution import completion
-from moorage._execution.instances import InstanceThread
+from moorage._execution.crew import Crew
 from moorage._execution.labels import read_labels
-from moorage._execution.placement import placements
+from moorage._execution.placement import placements, posts
 from moorage._execution.priority_queue import PriorityQueue
 from moorage._execution.queues import BatchQueue, FifoQueue, JobQueue
+from moorage._execution.renewal import renewed
 from moorage._execution.servable import Servable
 from moorage._execution.warmup import samples
 from moorage._plugins import Registry
@@ -22,7 +23,9 @@ from moorage._repository.spec import VersionSpec
 from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, QueuePolicy, SequenceBatching
-from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported, told
+from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported, described
+
+DEFAULT_MAX_BATCH_SIZE: Final = "default-max-batch-size"
 
 
 @frozen
@@ -33,6 +36,11 @@ class LoadSettings:
     default_max_batch_size: int = 4
     backend_config: Mapping[str, Mapping[str, str]] = field(factory=dict)
     gpus: Sequence[int] = ()
+
+    def default_max_batch_size_of(self, backend: str) -> int:
+        """What the settings of this backend say, else those of all."""
+        text = self.backend_config.get(backend, {}).get(DEFAULT_MAX_BATCH_SIZE)
+        return self.default_max_batch_size if text is None else int(text)
 
 
 class Loader:
@@ -49,15 +57,12 @@ class Loader:
         files = spec.files
         if files.path is None or files.model_path is None:
             raise Unsupported(f"model '{spec.id}': its repository {spec.repository} is not on this machine")
-        parsed = spec.parsed
-        if self._settings.auto_complete:
-            parsed = completion.from_plugins(parsed, files, self._registry.completers)
-        settings = self._settings
+        settings, parsed = self._settings, self._given(spec)
         config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
         _refuse_unsupported(config)
         loaded = self._load_files(config, spec, files.path, files.model_path)
         try:
-            return self._serve(loaded, parsed, spec, files.model_path)
+            return self._serve(loaded, self._completed(parsed, loaded, config.backend), spec, files.model_path)
         except BaseException:
             loaded.close()
             raise
@@ -66,6 +71,17 @@ class Loader:
         """Close the backends; every servable must be closed before."""
         for backend in self._backends.values():
             backend.close()
+
+    @staticmethod
+    def relieve(renewed: Servable) -> None:
+        """A servable that `renew` has made takes over."""
+        renewed.relieve()
+
+    def _given(self, spec: VersionSpec) -> ParsedConfig:
+        """The configuration as written, with what plugins know without looking into the model's file."""
+        if not self._settings.auto_complete:
+            return spec.parsed
+        return completion.from_plugins(spec.parsed, spec.files, self._registry.completers)
 
     def _load_files(self, config: ModelConfig, spec: VersionSpec, path: Path, model_path: Path) -> LoadedModel:
         places = placements(config)
@@ -85,31 +101,40 @@ class Loader:
         except MoorageError:
             raise
         except Exception as error:
-            raise ModelError(f"model '{config.name}' version {spec.version}: {type(error).__name__}: {told(error)}") from error
+            raise ModelError(f"model '{config.name}' version {spec.version}: {described(error)}") from error
+
+    def _completed(self, parsed: ParsedConfig, loaded: LoadedModel, backend: str) -> ParsedConfig:
+        """The configuration with what the model's file declares."""
+        signature = loaded.signature()
+        if signature is None or not self._settings.auto_complete:
+            return parsed
+        return completion.from_signature(parsed, signature, self._settings.default_max_batch_size_of(backend))
 
     def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, model_path: Path) -> Servable:
         signature = loaded.signature()
-        if signature is not None and self._settings.auto_complete:
-            parsed = completion.from_signature(parsed, signature, self._settings.default_max_batch_size)
         config = completion.finish(parsed, signature, self._settings.gpus, self._registry.platforms)
         labels = read_labels(config, model_path)
         queue = queue_for(config)
-        warmups = samples(config, model_path)
-        instances = [
-            InstanceThread(place.name, config, queue, partial(loaded.instance, place), warmups) for place in placements(config)
-        ]
-        _start(instances, queue, config.name, spec.version)
-        recorders = [queue.recorder] if isinstance(queue, PriorityQueue) else []
+        crew = Crew(loaded, queue, f"model '{config.name}' version {spec.version}", keep=spec)
+        members = crew.hire(posts(config), config, samples(config, model_path), waiting=False)
         return Servable(
             config,
             spec.version,
             shown=completion.shown(config, signature),
-            loaded=loaded,
-            queue=queue,
-            instances=instances,
+            crew=crew,
+            members=members,
             labels=labels,
-            recorders=recorders,
+            recorders=[queue.recorder] if isinstance(queue, PriorityQueue) else [],
         )
+
+    def renew(self, old: Servable, spec: VersionSpec) -> Servable:
+        """A servable for a version of which only the instance groups are others than those of `old`.
+
+        Instances that both have go on; the new ones take requests from `Servable.relieve` on. Raises as a load does.
+        """
+        settings, parsed = self._settings, self._given(spec)
+        config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
+        return renewed(old, config.instance_group, spec.files.model_path)
 
     def _backend(self, config: ModelConfig) -> Backend:
         name = config.backend
@@ -166,20 +191,3 @@ def _is_plain(batching: DynamicBatching, most: int) -> bool:
     usual = DynamicBatching(batching.preferred_batch_size, batching.max_queue_delay_microseconds)
     sizes = set(batching.preferred_batch_size)
     return sizes <= {most} and batching in (usual, evolve(usual, default_queue_policy=QueuePolicy()))
-
-
-def _start(instances: Sequence[InstanceThread], queue: JobQueue, model: str, version: int) -> None:
-    """Start all instances, or none: those that have started are stopped when one fails."""
-    started: list[InstanceThread] = []
-    for instance in instances:
-        try:
-            instance.start()
-        except Exception as error:
-            queue.close()
-            for other in started:
-                other.stop()
-            if isinstance(error, MoorageError):
-                raise
-            where = f"model '{model}' version {version}, instance '{instance.name}'"
-            raise ModelError(f"{where}: {type(error).__name__}: {told(error)}") from error
-        started.append(instance)

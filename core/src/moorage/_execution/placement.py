@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
+
+from attrs import evolve
 
 from moorage.backend import Placement
 from moorage.config.schema import InstanceGroup, InstanceKind, ModelConfig
@@ -12,10 +15,25 @@ from moorage.errors import ConfigError, Fault
 _MOST = 1024
 
 
+class Post(NamedTuple):
+    """A place for an instance and, but for its count, the group that asks for it."""
+
+    place: Placement
+    group: InstanceGroup
+
+
+def posts(config: ModelConfig) -> tuple[Post, ...]:
+    """The places of all instances of a normalised configuration, each with its group. Raises ConfigError as `placements`."""
+    placements(config)
+    groups = (group for group in config.instance_group if not group.passive)
+    return tuple(Post(place, evolve(group, count=1)) for group in groups for place in _of_group(group))
+
+
 def placements(config: ModelConfig) -> tuple[Placement, ...]:
     """The places of all instances of a normalised configuration, `count` for each group (for each GPU of a GPU group).
 
-    Raises ConfigError for more than a process can have. Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
+    Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
+    Raises ConfigError for more than a process can have.
     """
     places = tuple(islice((p for group in config.instance_group if not group.passive for p in _of_group(group)), _MOST + 1))
     if len(places) > _MOST:

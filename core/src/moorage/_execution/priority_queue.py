@@ -13,6 +13,8 @@ from attrs import define
 
 from moorage._execution.batch_sizes import BatchSizes
 from moorage._execution.ordering import Ordering
+from moorage._execution.queues import EndOfTurn
+from moorage._execution.seats import Seat
 from moorage._execution.statistics import Recorder
 from moorage.config.schema import DynamicBatching, ModelConfig, QueuePolicy, TimeoutAction
 from moorage.errors import Cancelled, MoorageError, Unavailable
@@ -86,6 +88,7 @@ class PriorityQueue:
         self._changed = Condition(lock)
         self._clock = Condition(lock)
         self._sweeper: Thread | None = None
+        self._end_of_turn = EndOfTurn(self._wake_one)
 
     def put(self, job: Job) -> None:
         """Add a request. Raises Unavailable if the queue of its priority is full."""
@@ -99,11 +102,18 @@ class PriorityQueue:
             entry = level.add(job)
             if deadline := level.deadline(job):
                 self._watch(deadline, entry)
+        self._end_of_turn.ask()
+
+    def _wake_one(self) -> None:
+        with self._changed:
             self._changed.notify()
 
-    def take(self) -> list[Job] | None:
+    def take(self, seat: Seat | None = None) -> list[Job] | None:
         while True:
             with self._changed:
+                if seat is not None and seat.left:
+                    self._changed.notify()  # if this thread was woken for a request, another must have it
+                    return None
                 batch, ripe_ns = self._pick()
                 refused = self._take_refused()
                 if not batch and not refused:
@@ -115,6 +125,10 @@ class PriorityQueue:
             _fail(refused)
             if batch:
                 return batch
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:

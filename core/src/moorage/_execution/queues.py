@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections import deque
 from collections.abc import Callable
-from threading import Condition, Lock
+from threading import Condition
 from typing import Protocol
 
+from moorage._execution.bells import Bell, own_bell
+from moorage._execution.seats import Seat
 from moorage.types import Job
 
 
@@ -19,8 +20,11 @@ class JobQueue(Protocol):
     def put(self, job: Job) -> None:
         """Add a request."""
 
-    def take(self) -> list[Job] | None:
-        """Wait for the next requests to run together; None when the queue is closed and empty."""
+    def take(self, seat: Seat | None = None) -> list[Job] | None:
+        """Wait for the next requests to run together; None when the queue is closed and empty, or the seat has been left."""
+
+    def wake(self) -> None:
+        """Have every waiting `take` look whether its seat has been left."""
 
     def close(self) -> None:
         """No more requests will come. Every waiting `take` returns when what is queued has been taken."""
@@ -63,7 +67,7 @@ class FifoQueue:
 
     def __init__(self) -> None:
         self._jobs: deque[Job] = deque()
-        self._sleeping: deque[Lock] = deque()
+        self._sleeping: deque[Bell] = deque()
         self._closed = False
         self._end_of_turn = EndOfTurn(self._wake)
 
@@ -72,24 +76,28 @@ class FifoQueue:
         if self._sleeping:
             self._end_of_turn.ask()
 
-    def take(self) -> list[Job] | None:
+    def take(self, seat: Seat | None = None) -> list[Job] | None:
         while True:
+            if seat is not None and seat.left:
+                self._wake()  # if this thread was woken for a request, another must have it
+                return None
             try:
                 return [self._jobs.popleft()]
             except IndexError:
                 if self._closed:
                     return None
-            self._sleep()
+            self._sleep(seat)
 
-    def _sleep(self) -> None:
-        bed = Lock()
-        bed.acquire()
-        self._sleeping.append(bed)
-        if not self._jobs and not self._closed:
-            bed.acquire()
-            return
-        with contextlib.suppress(ValueError):  # somebody is waking this thread just now
-            self._sleeping.remove(bed)
+    def _sleep(self, seat: Seat | None) -> None:
+        bell = own_bell()
+        self._sleeping.append(bell)
+        if self._jobs or self._closed or (seat is not None and seat.left):
+            try:
+                self._sleeping.remove(bell)
+            except ValueError:  # somebody is about to ring it
+                bell.wait()
+        else:
+            bell.wait()
 
     def _wake(self) -> None:
         """Wake a sleeper for each request, as far as there are any."""
@@ -99,16 +107,19 @@ class FifoQueue:
 
     def _wake_one(self) -> bool:
         try:
-            bed = self._sleeping.pop()
+            bell = self._sleeping.pop()
         except IndexError:
             return False
-        bed.release()
+        bell.ring()
         return True
+
+    def wake(self) -> None:
+        while self._wake_one():
+            pass
 
     def close(self) -> None:
         self._closed = True
-        while self._wake_one():
-            pass
+        self.wake()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -141,9 +152,12 @@ class BatchQueue:
         with self._changed:
             self._changed.notify()
 
-    def take(self) -> list[Job] | None:
+    def take(self, seat: Seat | None = None) -> list[Job] | None:
         with self._changed:
-            while not self._jobs or not self._ripe():
+            while not self._jobs or not self._ripe() or (seat is not None and seat.left):
+                if seat is not None and seat.left:
+                    self._changed.notify()  # if this thread was woken for a request, another must have it
+                    return None
                 if self._closed and not self._jobs:
                     self._changed.notify_all()
                     return None
@@ -172,6 +186,10 @@ class BatchQueue:
             batch.append(job)
         self._rows -= rows
         return batch
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:

@@ -8,7 +8,6 @@ from typing import Final
 
 from attrs import define, field
 
-
 DURATION_BOUNDS_NS: Final = tuple(
     int(milliseconds * 1e6) for milliseconds in (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 )

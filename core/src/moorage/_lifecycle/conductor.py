@@ -21,7 +21,7 @@ from moorage._lifecycle.serving import ServingMap, Slot
 from moorage._lifecycle.status import Announcer
 from moorage._lifecycle.transitions import State
 from moorage._lifecycle.works import Works
-from moorage._repository.spec import ModelSpec
+from moorage._repository.spec import ModelSpec, VersionSpec
 from moorage.control import ModelId, Outcome
 from moorage.errors import Code, ErrorRecord
 
@@ -58,11 +58,9 @@ class Conductor(Generic[S]):
         return running.result
 
     def _start(self, model: Model[S], spec: ModelSpec, force: frozenset[int]) -> Rollout[S]:
-        plan = decide(model.units, spec, force=force)
-        fresh = [
-            Unit[S](next(self._serials), spec.id, new.version, new.fingerprint, new, uses=spec.dependencies)
-            for new in plan.loads
-        ]
+        plan = decide(model.units, spec, force=force, renew=self._works.can_renew)
+        fresh = [self._unit(spec, new) for new in plan.loads]
+        fresh += [self._unit(spec, renewal.spec, renewal.unit) for renewal in plan.renewals]
         result = model.rollout.result if model.rollout else self._works.loop.create_future()
         model.generation += 1
         units = {unit.version: unit for unit in (*plan.carried, *fresh)}
@@ -79,6 +77,10 @@ class Conductor(Generic[S]):
             self._give_up(model, unit, "superseded by a newer load")
         self._works.loop.call_soon(self._advance, model, rollout.generation)
         return rollout
+
+    def _unit(self, spec: ModelSpec, new: VersionSpec, donor: Unit[S] | None = None) -> Unit[S]:
+        serial = next(self._serials)
+        return Unit[S](serial, spec.id, new.version, new.fingerprint, new, uses=spec.dependencies, donor=donor)
 
     def _advance(self, model: Model[S], generation: int) -> None:
         """Take a rollout as far as it goes now, unless it has been superseded or has ended."""
@@ -122,6 +124,9 @@ class Conductor(Generic[S]):
         if not change.empty:
             self._publish(model, rollout.units.values())
         for unit in change.enter:
+            if unit.donor is not None and unit.slot is not None:
+                self._works.relieve(unit.slot.servable)
+                unit.donor = None
             self._enter(model, unit, State.READY)
         for unit in rollout.units.values():
             unit.uses = rollout.spec.dependencies
@@ -162,7 +167,11 @@ class Conductor(Generic[S]):
     def _load(self, model: Model[S], unit: Unit[S]) -> None:
         if unit.spec is not None:
             unit.attempts += 1
-            unit.ticket = self._works.load(unit.spec, partial(self._loaded, model, unit))
+            if unit.donor is not None and unit.donor.state is not State.READY:
+                unit.donor = None
+            donor = unit.donor.slot if unit.donor is not None else None
+            then = partial(self._loaded, model, unit)
+            unit.ticket = self._works.load(unit.spec, then, donor.servable if donor is not None else None)
 
     def _loaded(self, model: Model[S], unit: Unit[S], result: S | ErrorRecord) -> None:
         if not isinstance(result, ErrorRecord):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Generic
 
 from moorage._lifecycle.conductor import Conductor
-from moorage._lifecycle.pool import Pool, ThreadPool
+from moorage._lifecycle.pool import Pool, Renewer, ThreadPool
 from moorage._lifecycle.records import S
 from moorage._lifecycle.serving import ServingMap
 from moorage._lifecycle.status import Announcer, VersionStatus, statuses
@@ -29,7 +29,8 @@ class Manager(Generic[S]):
     """Loads, replaces and unloads models as they are wanted.
 
     `load` runs on one of `load_threads` threads and may raise anything; a failed load is tried again `retries` times.
-    `on_change` is called on the event loop. All methods are for the event loop on which the first of them was awaited.
+    `renewer` changes the instances of versions that serve; without one, every change is a load. `on_change` is called on the
+    event loop. All methods are for the event loop on which the first of them was awaited.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class Manager(Generic[S]):
         retries: int = 0,
         serving: ServingMap[S],
         pool: Callable[[str, int], Pool] = ThreadPool,
+        renewer: Renewer[S] | None = None,
     ) -> None:
-        self._works = Works(load, pool("load", load_threads), pool("unload", unload_threads))
+        self._works = Works(load, pool("load", load_threads), pool("unload", unload_threads), renewer)
         self._conductor = Conductor(self._works, Announcer(on_change, serving), serving, retries)
         self._models = self._conductor.models
 
@@ -56,7 +58,9 @@ class Manager(Generic[S]):
         """
         return await asyncio.shield(self._conductor.aspire(spec, force=force))
 
-    async def want_all(self, specs: Sequence[ModelSpec], *, force: Mapping[ModelId, Collection[int]] = _NOTHING) -> list[Outcome]:
+    async def want_all(
+        self, specs: Sequence[ModelSpec], *, force: Mapping[ModelId, Collection[int]] = _NOTHING
+    ) -> list[Outcome]:
         """`want` for several models at once, in any order: each waits for those it depends on."""
         results = [self._conductor.aspire(spec, force=force.get(spec.id, ())) for spec in specs]
         return [await asyncio.shield(result) for result in results]

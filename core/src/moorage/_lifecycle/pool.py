@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from moorage._repository.spec import VersionSpec
 from moorage.control import ModelId
 from moorage.errors import Code, ErrorRecord, MoorageError
 
@@ -28,6 +29,19 @@ class Servable(Protocol):
 
     def close(self) -> None:
         """Give everything back. Blocking; called once, on an unload thread, when no request holds the version."""
+
+
+S = TypeVar("S", bound=Servable)
+
+
+class Renewer(Protocol[S]):
+    """Changes the instances of versions that serve."""
+
+    def renew(self, old: S, spec: VersionSpec) -> S:
+        """Continue a version that serves with other instance groups, on a load thread. May raise anything."""
+
+    def relieve(self, renewed: S) -> None:
+        """What was renewed serves from now on, in place of what it continues. Called on the event loop: must be quick."""
 
 
 class Pool(Protocol):

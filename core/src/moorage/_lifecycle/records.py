@@ -41,13 +41,19 @@ class Unit(Generic[S]):
     attempts: int = 0
     ticket: Ticket | None = None
     slot: Slot[S] | None = None
+    donor: Unit[S] | None = None
+    """What it continues with other instances, until it serves."""
+
+    @property
+    def identity(self) -> str:
+        return self.spec.identity if self.spec is not None else ""
 
     def enter(self, state: State, reason: str = "") -> None:
         """The one place where a state changes; raises IllegalChange."""
         check(self.state, state)
         self.state, self.reason = state, reason
         if state.ended:
-            self.claimed, self.spec, self.ticket, self.slot = False, None, None, None
+            self.claimed, self.spec, self.ticket, self.slot, self.donor = False, None, None, None, None
 
 
 @define(eq=False)

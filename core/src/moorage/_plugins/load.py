@@ -17,7 +17,7 @@ from moorage._plugins.fold import Contribution, contributions, tables
 from moorage._plugins.registry import Completer, Discoverer, Observer, PluginInfo, Registry, Selector
 from moorage.backend import ModelMatch
 from moorage.config.schema import ModelConfig
-from moorage.errors import MoorageError, PluginError, told
+from moorage.errors import MoorageError, PluginError, described
 
 
 @frozen(eq=False)
@@ -39,7 +39,24 @@ def load_registry(*, blocked: Collection[str] = (), builtins: Iterable[tuple[str
     """
     plugins = [_read(_Plugin(PluginInfo(name), builtin=True), partial(_same, module)) for name, module in builtins]
     plugins += [_load(entry, blocked) for entry in _entries()]
-    return _registry(plugins)
+    return _registry(_told_apart(plugins))
+
+
+def _told_apart(plugins: list[_Plugin]) -> list[_Plugin]:
+    """The plugins, with a complaint for those of different distributions that have the same name."""
+    named: dict[str, list[str]] = {}
+    for plugin in plugins:
+        if not plugin.builtin:
+            named.setdefault(plugin.info.name, []).append(plugin.info.distribution)
+    return [
+        plugin if plugin.builtin or len(owners) == 1 else evolve(plugin, complaints=(*plugin.complaints, _namesakes(owners)))
+        for plugin in plugins
+        for owners in (named.get(plugin.info.name, []),)
+    ]
+
+
+def _namesakes(owners: list[str]) -> str:
+    return f"distributions {' and '.join(owners)} have a plugin of the same name; they can be told apart by their distributions"
 
 
 def _same(module: object) -> object:
@@ -126,10 +143,8 @@ def _caller(plugin: _Plugin, hook: str) -> Callable[..., object]:
             answers = call(**dict(zip(_FUNCTIONS[hook], arguments, strict=True)))
         except MoorageError:
             raise  # the plugin has found out what is wrong, and says so
-        except MoorageError:
-            raise  # what the plugin says of the model
         except Exception as error:
-            raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {type(error).__name__}: {told(error)}") from error
+            raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {described(error)}") from error
         answer = answers[0] if answers else None
         if not isinstance(answer, _ANSWERS.get(hook, object) | None):
             called = type(answer).__name__

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from moorage._plugins.advice import provider
 from moorage.backend import Backend, ModelMatch, Placement, VersionFiles
@@ -87,11 +87,17 @@ class Registry:
         broken = [plugin for plugin in self.plugins if plugin.error]
         if package is not None:
             blamed = [plugin for plugin in broken if _same_distribution(plugin.distribution, package.distribution)]
-            return _broken(blamed) if blamed else f"install its plugin with {package.install}"
+            return _broken(blamed) if blamed else package.advice
         there = ", ".join(sorted(table)) or "none"
         close = get_close_matches(name, list(table), n=1)
         hint = f"did you mean '{close[0]}'? " if close else ""
-        return f"{hint}installed are: {there}" + (f"; {_broken(broken)}" if broken else "")
+        return f"{hint}installed are: {there}" + (f"; {_suspects(broken, name)}" if broken else "")
+
+
+def _suspects(plugins: Iterable[PluginInfo], name: str) -> str:
+    """The problems of plugins that could have brought `name`: of the one called so the whole, of the others the last line."""
+    ordered = sorted(plugins, key=lambda plugin: plugin.name == name)
+    return _broken(p if p.name == name else evolve(p, error=p.error.rpartition("\n")[2]) for p in ordered)
 
 
 def _broken(plugins: Iterable[PluginInfo]) -> str:

@@ -9,7 +9,7 @@ from moorage import config as configs
 from moorage._plugins import Registry
 from moorage._repository.config_file import ConfigSource, parse
 from moorage._repository.discover import discover
-from moorage._repository.fingerprint import of_version
+from moorage._repository.fingerprint import of_identity, of_version
 from moorage._repository.layout import hidden_path
 from moorage._repository.scan import ModelFolder
 from moorage._repository.spec import ModelSpec, VersionSpec
@@ -17,7 +17,7 @@ from moorage._repository.version_policy import missing, select
 from moorage.backend import VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.config.platforms import ENSEMBLE, KNOWN
-from moorage.config.schema import Ensembling, ModelConfig
+from moorage.config.schema import Ensembling, ModelConfig, SequenceBatching
 from moorage.errors import ConfigError, Fault, NotFound
 from moorage.storage import InPlaceStorage
 
@@ -62,7 +62,9 @@ def _chosen(model: ModelFolder, versions: frozenset[int]) -> tuple[int, ...]:
     absent = sorted(versions - set(model.folder.versions))
     if absent:
         there = ", ".join(map(str, model.folder.versions)) or "none"
-        raise NotFound(f"model '{model.id}' has no version {', '.join(map(str, absent))} in {model.repository.url} (there: {there})")
+        raise NotFound(
+            f"model '{model.id}' has no version {', '.join(map(str, absent))} in {model.repository.url} (there: {there})"
+        )
     return tuple(sorted(versions))
 
 
@@ -95,7 +97,13 @@ def _version(model: ModelFolder, version: int, parsed: ParsedConfig, content: by
         storage=model.repository.storage,
         repository=model.repository.url,
         folder=model.folder.name,
+        identity=of_identity(model.folder, version, parsed) if _has_plain_instances(parsed.config) else "",
     )
+
+
+def _has_plain_instances(config: ModelConfig) -> bool:
+    """Whether instances can come and go: ensembles have none, and sequences are bound to theirs."""
+    return not isinstance(config.scheduling, Ensembling | SequenceBatching)
 
 
 def _dependencies(config: ModelConfig) -> frozenset[str]:

@@ -114,5 +114,6 @@ def _unmatched(files: VersionFiles, registry: Registry, ending: str) -> str:
 
 def _install(files: VersionFiles) -> str:
     """How to get the first-party plugin that reads these files, if there is one."""
-    plugin = next((plugin for plugin in FIRST_PARTY if files.top_level() & set(plugin.filenames)), None)
+    there = (plugin for plugin in FIRST_PARTY if not plugin.planned)
+    plugin = next((plugin for plugin in there if files.top_level() & set(plugin.filenames)), None)
     return "" if plugin is None else f"{plugin.install}, or set 'backend' in config.pbtxt"

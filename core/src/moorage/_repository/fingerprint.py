@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from attrs import evolve
+
 from moorage._repository.layout import CONFIG_FILES, CONFIG_FOLDER, SUMS, Folder, transient
+from moorage.config.parsed import ParsedConfig
 from moorage.control import ModelParts
 from moorage.storage import Entry
 
@@ -43,6 +46,12 @@ def of_version(folder: Folder, version: int, config: bytes) -> str:
         or not (entry.path.startswith((own, *others)) or _is_config(entry.path))
     )
     return _digest(_lines(used), hashlib.sha256(config).hexdigest())
+
+
+def of_identity(folder: Folder, version: int, parsed: ParsedConfig) -> str:
+    """Of one version without its instance groups: its files, and what its configuration says about all else."""
+    bare = evolve(parsed.config, instance_group=())
+    return _digest(of_version(folder, version, b""), repr(bare), repr(sorted(parsed.given - {"instance_group"})))
 
 
 def _is_config(path: str) -> bool:

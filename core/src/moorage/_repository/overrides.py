@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moorage._repository.fingerprint import of_folder
@@ -16,6 +16,10 @@ from moorage._storage import LocalStorage
 from moorage.control import ModelId
 from moorage.errors import Internal, RequestError
 from moorage.storage import Entry
+
+LONGEST_PATH = 1024
+LONGEST_NAME = 255
+"""Bytes that the path of a file, and each part of it, may have."""
 
 
 class OverrideStorage(LocalStorage):
@@ -45,11 +49,20 @@ def stage(model_id: ModelId, files: Mapping[str, bytes]) -> ModelFolder:
     return ModelFolder(model_id, Repository(str(storage.root), storage), folder, of_folder(folder))
 
 
+def _leaves(path: str, segments: Sequence[str]) -> bool:
+    return "\\" in path or "\0" in path or any(segment in ("", ".", "..") for segment in segments)
+
+
+def _too_long(path: str, segments: Sequence[str]) -> bool:
+    longest = max(len(segment.encode(errors="surrogatepass")) for segment in segments)
+    return longest > LONGEST_NAME or len(path.encode(errors="surrogatepass")) > LONGEST_PATH
+
+
 def _check_paths(files: Mapping[str, bytes]) -> None:
     for path in files:
         segments = path.split("/")
-        if not path or "\\" in path or "\0" in path or any(segment in ("", ".", "..") for segment in segments):
-            shown = path.replace("\0", "\\0")
+        if _leaves(path, segments) or _too_long(path, segments):
+            shown = path[:80].replace("\0", "\\0")
             raise RequestError(f"parameter 'file:{shown}': give a path below the model's folder, such as file:1/model.py")
         parents = ("/".join(segments[:depth]) for depth in range(1, len(segments)))
         blocked = next((parent for parent in parents if parent in files), None)

@@ -17,7 +17,8 @@ class VersionSpec:
     """One version of a model as it is to be loaded.
 
     Two specs with the same `fingerprint` would load the same thing: a version whose spec keeps its fingerprint is carried over
-    by a rollout. `parsed` is the configuration as written plus what discovery found (backend, platform, file name).
+    by a rollout. Two with the same `identity` differ at most in their instance groups; an empty one is like no other.
+    `parsed` is the configuration as written plus what discovery found (backend, platform, file name).
     """
 
     id: ModelId
@@ -30,6 +31,7 @@ class VersionSpec:
     """URL of the repository that holds the model."""
     folder: str
     """The model's folder below the repository."""
+    identity: str = ""
 
 
 @frozen(eq=False)

@@ -17,7 +17,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 class Secret:
-    """A value to compare with. Text that begins with `@` names the file that holds it; `@@` stands for a value that begins with `@`.
+    """A value to compare with. Text that begins with `@` names the file that holds it, and `@@` stands for a plain `@`.
 
     The file is read again when it has changed. While it cannot be read, or is empty, nothing matches. May be asked on any
     thread.

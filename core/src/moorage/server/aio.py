@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from moorage._admin import IndexEntry
 from moorage._app.arguments import options_with
-from moorage._app.engine import Engine, Parts
+from moorage._app.engine import Engine, Listener, Parts
 from moorage._app.options import ServerOptions
 from moorage.errors import InvalidArgument, Unavailable
 from moorage.server.questions import ApplicationLog, Config, Questions, load_options
@@ -17,6 +17,11 @@ from moorage.server.requests import Inputs, RequestOptions, build, version_numbe
 from moorage.server.results import InferResult
 from moorage.server.streams import AsyncStream
 from moorage.server.waiting import overdue
+
+if TYPE_CHECKING:
+    from moorage._app.protocols import Protocols
+
+L = TypeVar("L", bound=Listener)
 
 
 class AsyncServer(Questions):
@@ -92,14 +97,14 @@ class AsyncServer(Questions):
         """Ask a model that gives any number of responses: `async for` over what this returns."""
         request = build(name, inputs, **options)
         stream = AsyncStream(request, options.get("timeout"))
-        self._running().inference.submit(request, stream)
+        self._running().inference.submit(request, stream.inbox())
         return stream
 
     async def load(
         self, name: str, config: Config | None = None, files: Mapping[str, bytes] | None = None, *, force: bool = False
     ) -> None:
         """Load a model, or load it again; returns when it serves. As `Server.load`."""
-        await self._running().admin.load(name, load_options(config, files, force=force))
+        await self._running().admin.load(name, load_options(config, files, force=force), trusted=True)
 
     async def unload(self, name: str, *, dependents: bool = False) -> None:
         """Unload a model; returns when its requests are done. As `Server.unload`."""
@@ -122,21 +127,26 @@ class AsyncServer(Questions):
 
     async def serve_http(self, port: int | None = None, address: str | None = None) -> int:
         """Serve HTTP, too. As `Server.serve_http`."""
-        http = self._protocols(http_port=port, http_address=address).http(self._running())
-        await self._running().listen(http)
+        http = await self._serve(lambda protocols, engine: protocols.http(engine), http_port=port, http_address=address)
         return http.port or 0
 
     async def serve_grpc(self, port: int | None = None, address: str | None = None) -> int:
         """Serve gRPC, too. As `Server.serve_http`."""
-        grpc = self._protocols(grpc_port=port, grpc_address=address).grpc(self._running())
-        await self._running().listen(grpc)
+        grpc = await self._serve(lambda protocols, engine: protocols.grpc(engine), grpc_port=port, grpc_address=address)
         return grpc.port
 
     async def serve_metrics(self, port: int | None = None, address: str | None = None) -> int:
         """Serve Prometheus metrics at /metrics. As `Server.serve_http`."""
-        metrics = self._protocols(metrics_port=port, metrics_address=address).metrics(self._running())
-        await self._running().listen(metrics)
+        metrics = await self._serve(
+            lambda protocols, engine: protocols.metrics(engine), metrics_port=port, metrics_address=address
+        )
         return metrics.metrics_port or 0
+
+    async def _serve(self, make: Callable[[Protocols, Engine], L], **changes: Any) -> L:
+        engine = self._running()
+        listener = await asyncio.to_thread(lambda: make(self._protocols(**changes), engine))  # loading libraries takes its time
+        await engine.listen(listener)
+        return listener
 
     def _running(self) -> Engine:
         if self._closed:

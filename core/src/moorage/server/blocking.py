@@ -19,7 +19,7 @@ from moorage.server.questions import Config, Questions
 from moorage.server.requests import Inputs, RequestOptions, build
 from moorage.server.results import InferResult
 from moorage.server.streams import Stream
-from moorage.server.waiting import PendingResult, wait
+from moorage.server.waiting import PendingResult, submit, wait
 
 R = TypeVar("R")
 
@@ -91,14 +91,14 @@ class Server(Questions):
         """
         request = build(name, inputs, **options)
         pending = PendingResult(request)
-        self._running().inference.submit(request, OneResponse(pending.answered, name), unary=True)
+        submit(self._running().inference, request, OneResponse(pending.answered, name), unary=True)
         return pending
 
     def stream(self, name: str, inputs: Inputs, **options: Unpack[RequestOptions]) -> Stream:
         """Ask a model that gives any number of responses: iterate over what this returns."""
         request = build(name, inputs, **options)
         stream = Stream(request, options.get("timeout"))
-        self._running().inference.submit(request, stream)
+        submit(self._running().inference, request, stream.inbox(), unary=False)
         return stream
 
     def load(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import queue
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -18,17 +19,13 @@ Item = InferResponse | MoorageError | None
 """A response, the error that ended the request, or None for its end."""
 
 
-class _Responses:
-    """What both kinds of stream are: the sink of a request, and what came of it."""
+class Inbox:
+    """The sink of a streamed request. It knows nothing of the stream, so that a stream that nobody reads can go."""
 
-    def __init__(self, request: InferRequest, timeout: float | None) -> None:
-        self._request = request
-        self._timeout = timeout
-        self._over = False
+    __slots__ = ("_put",)
 
-    def cancel(self) -> None:
-        """Tell the model that nobody waits for more. It may or may not heed it; what comes can still be read."""
-        self._request.cancelled = True
+    def __init__(self, put: Callable[[Item], None]) -> None:
+        self._put = put
 
     def send(self, response: InferResponse, *, final: bool) -> None:
         self._put(response)
@@ -42,8 +39,18 @@ class _Responses:
     def complete(self) -> None:
         self._put(None)
 
-    def _put(self, item: Item) -> None:
-        raise NotImplementedError
+
+class _Responses:
+    """What both kinds of stream are."""
+
+    def __init__(self, request: InferRequest, timeout: float | None) -> None:
+        self._request = request
+        self._timeout = timeout
+        self._over = False
+
+    def cancel(self) -> None:
+        """Tell the model that nobody waits for more. It may or may not heed it; what comes can still be read."""
+        self._request.cancelled = True
 
     def _given_up(self) -> MoorageError:
         self._over = True
@@ -66,6 +73,10 @@ class Stream(_Responses):
         super().__init__(request, timeout)
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
 
+    def inbox(self) -> Inbox:
+        """Where the responses go."""
+        return Inbox(self._items.put)
+
     def __iter__(self) -> Self:
         return self
 
@@ -87,8 +98,32 @@ class Stream(_Responses):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.cancel()
 
-    def _put(self, item: Item) -> None:
-        self._items.put(item)
+
+class _Arrivals:
+    """A queue from any thread to an event loop, which is woken once for all that has come."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._items: deque[Item] = deque()
+        self._there = asyncio.Event()
+        self._woken = False
+
+    def put(self, item: Item) -> None:
+        self._items.append(item)
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._wake)
+
+    async def get(self) -> Item:
+        while not self._items:
+            self._there.clear()
+            await self._there.wait()
+        return self._items.popleft()
+
+    def _wake(self) -> None:
+        self._woken = False
+        self._there.set()
 
 
 class AsyncStream(_Responses):
@@ -99,10 +134,11 @@ class AsyncStream(_Responses):
 
     def __init__(self, request: InferRequest, timeout: float | None) -> None:
         super().__init__(request, timeout)
-        self._loop = asyncio.get_running_loop()
-        self._items: deque[Item] = deque()
-        self._there = asyncio.Event()
-        self._woken = False
+        self._arrivals = _Arrivals()
+
+    def inbox(self) -> Inbox:
+        """Where the responses go."""
+        return Inbox(self._arrivals.put)
 
     def __aiter__(self) -> Self:
         return self
@@ -112,7 +148,7 @@ class AsyncStream(_Responses):
             raise StopAsyncIteration
         try:
             async with asyncio.timeout(self._timeout):
-                item = await self._next()
+                item = await self._arrivals.get()
         except TimeoutError:
             raise self._given_up() from None
         except asyncio.CancelledError:
@@ -130,20 +166,3 @@ class AsyncStream(_Responses):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cancel()
-
-    async def _next(self) -> Item:
-        while not self._items:
-            self._there.clear()
-            await self._there.wait()
-        return self._items.popleft()
-
-    def _put(self, item: Item) -> None:
-        self._items.append(item)
-        if not self._woken:
-            self._woken = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        self._woken = False
-        self._there.set()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import Future
 
 from moorage._inference import InferenceService, OneResponse
 from moorage.errors import DeadlineExceeded, MoorageError
 from moorage.server.results import InferResult, result_of
-from moorage.types import InferRequest, InferResponse
+from moorage.types import InferRequest, InferResponse, Sink
 
 
 class Waiting:
@@ -71,8 +72,24 @@ class PendingResult(Future[InferResult]):
 def wait(inference: InferenceService, request: InferRequest, timeout: float | None) -> InferResult:
     """Run a request and wait on this thread."""
     waiting = Waiting(request)
-    inference.submit(request, OneResponse(waiting.answered, request.model_name), unary=True)
+    submit(inference, request, OneResponse(waiting.answered, request.model_name), unary=True)
     return waiting.result(timeout)
+
+
+def submit(inference: InferenceService, request: InferRequest, sink: Sink, *, unary: bool) -> None:
+    """Have a request run at once, also where an event loop runs.
+
+    What is asked of models in a loop is handed over when the loop's turn ends; a thread that is about to wait lets none end.
+    """
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        inference.submit(request, sink, unary=unary)
+        return
+    asyncio._set_running_loop(None)
+    try:
+        inference.submit(request, sink, unary=unary)
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 def overdue(request: InferRequest, timeout: float | None) -> DeadlineExceeded:

@@ -85,4 +85,4 @@ class Answers:
 
 
 def _made_by_model(error: TritonError) -> MoorageError:
-    return _ERRORS[error.code()](error.message())
+    return _ERRORS[error.code()](error.message().encode(errors="backslashreplace").decode())

@@ -35,7 +35,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @frozen
 class Restriction:
-    """Calls of `groups` need the metadata `triton-grpc-protocol-<key>` with this value, or, if it is `@FILE`, what that holds."""
+    """Calls of `groups` need the metadata `triton-grpc-protocol-<key>` with this value; `@FILE` stands for what it holds."""
 
     groups: tuple[str, ...]
     key: str

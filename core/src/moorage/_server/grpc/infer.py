@@ -58,11 +58,12 @@ class UnarySink:
     def send(self, response: InferResponse, *, final: bool) -> None:
         if self._ended:
             return
-        self._ended = True
         if response.error is not None:
-            fail(self._call, response.error)
+            self.fail(response.error)
         else:
-            self._call.reply(encode(response, self._request.id))
+            message = encode(response, self._request.id)
+            self._ended = True
+            self._call.reply(message)
 
     def fail(self, error: MoorageError) -> None:
         if not self._ended:

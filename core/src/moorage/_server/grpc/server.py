@@ -116,6 +116,6 @@ def _in_service(service: str, methods: Mapping[str, Handler]) -> Methods:
 
 def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(pattern) if pattern else None
+        return re.compile(pattern, re.IGNORECASE) if pattern else None
     except re.error as error:
         raise InvalidArgument(f"--grpc-header-forward-pattern '{pattern}' is no regular expression: {error}") from error

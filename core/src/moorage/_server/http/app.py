@@ -11,8 +11,8 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import SwaggerRenderPlugin
 
 import moorage
+from moorage._server.http.absent import absent_routes
 from moorage._server.http.asgi import ASGIApp, Receive, Scope, Send
-from moorage._server.http.compression import with_compression
 from moorage._server.http.control import log_routes, repository_routes
 from moorage._server.http.generate import GenerateEndpoint
 from moorage._server.http.infer import InferEndpoint
@@ -42,6 +42,7 @@ def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) 
             *log_routes(admin, limit),
             *_infer_routes(endpoint),
             *_generate_routes(generate),
+            *absent_routes(),
         ],
         guards=[guard(options.restricted)],
         exception_handlers={HTTPException: _http_error, MoorageError: _moorage_error, Exception: _unexpected},
@@ -56,7 +57,7 @@ def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) 
         logging_config=None,
     )
     lane = Lane(endpoint, inference, limit)
-    return Dispatcher(endpoint, generate, with_compression(rooms), lane)
+    return Dispatcher(endpoint, generate, rooms, lane)
 
 
 class Dispatcher:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from moorage._server.http.asgi import ASGIApp, Receive, Scope, Send
+from moorage._server.http.asgi import Send
 from moorage.errors import RequestError, TooLarge, Unsupported
 
 _OFFERED = ("gzip", "deflate")
@@ -111,7 +111,10 @@ def compress(parts: Sequence[bytes | memoryview], coding: str) -> bytes:
 
 
 class CompressedSend:
-    """Wraps the `send` of one request: compresses its response when the body is complete."""
+    """Wraps the `send` of one request: compresses its response when the body is complete.
+
+    Errors are sent as they are: the usual clients read them without looking for a coding.
+    """
 
     def __init__(self, send: Send, coding: str) -> None:
         self._send = send
@@ -129,7 +132,7 @@ class CompressedSend:
 
     async def _finish(self) -> None:
         start, parts = self._start, self._parts
-        if any(map(len, parts)):
+        if start["status"] == 200 and any(map(len, parts)):
             large = sum(map(len, parts)) >= _ON_A_THREAD_FROM
             body = await asyncio.to_thread(compress, parts, self._coding) if large else compress(parts, self._coding)
             kept = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
@@ -138,17 +141,3 @@ class CompressedSend:
             parts = [body]
         await self._send(start)
         await self._send({"type": "http.response.body", "body": b"".join(parts), "more_body": False})
-
-
-def with_compression(app: ASGIApp) -> ASGIApp:
-    """The application, its responses compressed as each request accepts. Meant for responses that come in one piece."""
-
-    async def compressing(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            for name, value in scope["headers"]:
-                if name == b"accept-encoding" and (coding := accepted_coding(value.decode("latin-1"))):
-                    send = CompressedSend(send, coding)
-                    break
-        await app(scope, receive, send)
-
-    return compressing

@@ -21,7 +21,6 @@ from moorage._server.version_list import parse_versions
 from moorage.control import LoadOptions
 from moorage.errors import RequestError, Unsupported
 
-
 DEPENDENTS = "unload_dependents"
 
 

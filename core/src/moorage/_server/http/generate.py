@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping
 from moorage._server.http.asgi import Receive, Scope, Send
 from moorage._server.http.body import read_body
 from moorage._server.http.codec.generate import decode_generate, encode_generate
-from moorage._server.http.compression import CompressedSend, accepted_coding
 from moorage._server.http.disconnects import DisconnectWatch
 from moorage._server.http.events import EVENT_STREAM, Responses, event
 from moorage._server.http.options import HttpOptions
@@ -36,9 +35,6 @@ class GenerateEndpoint:
     async def __call__(self, path: GeneratePath, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = dict(scope["headers"])
-        accepted = headers.get(b"accept-encoding", b"").decode("latin-1")
-        if not path.streaming and (coding := accepted_coding(accepted)):
-            send = CompressedSend(send, coding)
         try:
             check_restriction(self._restriction, headers)
             request = await self._decode(target(path.name, path.version), scope, headers, receive)

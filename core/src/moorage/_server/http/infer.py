@@ -33,7 +33,7 @@ class InferEndpoint:
         self._watch = DisconnectWatch()
         self._halves = options.json_halves
         self._restriction = options.restricted.get("inference")
-        self._forwarded = re.compile(options.header_forward_pattern) if options.header_forward_pattern else None
+        self._forwarded = re.compile(options.header_forward_pattern, re.IGNORECASE) if options.header_forward_pattern else None
 
     async def __call__(self, name: str, version: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; `name` and `version` are still encoded parts of the path."""

@@ -15,6 +15,7 @@ from moorage._server.http.app import Dispatcher
 from moorage._server.http.asgi import ASGIApp
 from moorage._server.http.lane import Heads
 from moorage._server.http.listener import listen
+from moorage._server.http.limits import LimitedProtocol
 from moorage._server.http.options import HttpOptions
 from moorage._server.http.protocol import HttpProtocol
 
@@ -110,7 +111,7 @@ def _metrics_listener(app: ASGIApp, options: HttpOptions) -> _Listener | None:
 def _config(app: ASGIApp, options: HttpOptions) -> uvicorn.Config:
     lane = app.lane if isinstance(app, Dispatcher) else None
     settings: dict[str, Any] = {
-        "http": partial(HttpProtocol, lane=lane, heads=Heads()),
+        "http": partial(LimitedProtocol, lane=lane, heads=Heads()),
         "ws": "none",
         "lifespan": "off",
         "loop": "none",

@@ -107,7 +107,7 @@ class ImportContext:
         """Forget the modules."""
         with _lock:
             _contexts.pop(self.root, None)
-            for name in [name for name in sys.modules if name == self.root or name.startswith(f"{self.root}.")]:
+            for name in [name for name in list(sys.modules) if name == self.root or name.startswith(f"{self.root}.")]:
                 del sys.modules[name]
             _forget_aliases(self)
         self.builtins["__import__"] = builtins.__import__

@@ -63,7 +63,19 @@ def _checked(parameters: Mapping[Any, Any] | None) -> dict[str, str | int | floa
     for name, value in parameters.items():
         if not isinstance(name, str) or not isinstance(value, (str, int, float)):
             raise TritonModelException(f"parameter {name!r}: names are text, values are text, numbers or booleans")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise TritonModelException(f"parameter {name!r}: {value} does not fit in 64 bits")
+        if not _is_unicode(name) or (isinstance(value, str) and not _is_unicode(value)):
+            raise TritonModelException(f"parameter {name!r}: the text cannot be written as UTF-8")
     return dict(parameters)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Channel(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 _FRAMES = 3
+_LONGEST = 10_000
 
 
 def describe(error: BaseException) -> str:
@@ -23,9 +24,10 @@ def describe(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     """The exception's own text; a model's exceptions may raise even when they are asked for it."""
     try:
-        return str(error).encode(errors="backslashreplace").decode().strip()
+        text = str(error)[:_LONGEST].encode(errors="backslashreplace").decode().strip()
     except BaseException as other:  # noqa: BLE001
         return f"its text cannot be shown ({type(other).__name__})"
+    return text if len(text) < _LONGEST else f"{text}…"
 
 
 def _model_frames(error: BaseException) -> list[traceback.FrameSummary]:

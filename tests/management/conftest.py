@@ -1,0 +1,30 @@
+"""Servers in mode explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from inputs.live import LiveServer, start
+from inputs.repository import Files, write
+
+Serve = Callable[..., LiveServer]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a server of some files: `serve(files, *flags)`."""
+    running: list[LiveServer] = []
+
+    def started(files: Files, *flags: str, environment: Mapping[str, str] | None = None) -> LiveServer:
+        place = tmp_path / f"server-{len(running)}"
+        write(place / "repository", files)
+        server = start(place, ["--model-control-mode=explicit", *flags], environment)
+        running.append(server)
+        return server
+
+    yield started
+    for server in running:
+        server.close()
