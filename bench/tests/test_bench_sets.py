@@ -102,7 +102,7 @@ def test_memory_is_compared_with_that_after_the_tenth_cycle(plan: Plan) -> None:
 
 
 def test_other_allocators_are_measured_where_they_can_be_had(plan: Plan) -> None:
-    other = evolve(plan, tools=evolve(plan.tools, allocators=lambda: {"other": Path("")}))
+    other = evolve(plan, tools=evolve(plan.tools, allocators=lambda: {"other": Path()}))
     assert [point.title for point in SETS["memory"](other)] == ["50 MB ONNX, malloc", "50 MB ONNX, other"]
 
 

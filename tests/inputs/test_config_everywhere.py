@@ -103,7 +103,16 @@ def test_the_paths_reach_all_depths() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_variable_is_refused_by_name_wherever_a_value_stands(form: str) -> None:
     for path in EVERY:
-        assert refused(form, path, "${SOME_NAME}").message == "unresolved template variable SOME_NAME", dotted([path])
+        for variable in ("${SOME_NAME}", "${ SOME_NAME }", *(("$SOME_NAME", "{{ SOME_NAME }}") if form == "text" else ())):
+            assert refused(form, path, variable).message == "unresolved template variable SOME_NAME", dotted([path])
+
+
+def test_a_variable_in_place_of_a_name_is_one_fault() -> None:
+    for words in ("${V}: 3", "$V: [ 1, 2 ]", "{{ V }}: { a: 1 }", "${V}", '${V}: "x"'):
+        with pytest.raises(ConfigError) as caught:
+            parse_text(f'name: "m"\n{words}\nbackend: "b"', variables={"V": "max_batch_size"})
+        (fault,) = caught.value.faults
+        assert (fault.message, fault.line) == ("unresolved template variable V", 2)
 
 
 @pytest.mark.parametrize("form", FORMS)

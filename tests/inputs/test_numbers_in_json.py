@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage._server.grpc.decode import decode as grpc_decode
+from moorage._server.grpc.decode import parse as grpc_parse
 from moorage._server.http.codec import OutputForms, decode_request, encode_response
+from moorage.config.proto import message_class
 from moorage.errors import RequestError
 from moorage.types import DataType, InferResponse, Tensor
 
@@ -109,6 +112,26 @@ def test_answers_are_strict_json_with_the_fewest_digits(datatype: str, values: l
     assert [one is None for one in back] == [not math.isfinite(one) for one in values]
     shortest = [float(str(one)) for one in array if np.isfinite(one)]
     assert [one for one in back if one is not None] == shortest
+
+
+WIRE_FIELDS = {"INT8": "int_contents", "INT16": "int_contents", "UINT8": "uint_contents", "UINT16": "uint_contents"}
+
+
+@given(st.sampled_from(sorted(WIRE_FIELDS)), places(), st.data())
+def test_integers_out_of_range_over_grpc(datatype: str, place: tuple[list[int], int], data: st.DataObject) -> None:
+    shape, at = place
+    field = WIRE_FIELDS[datatype]
+    lowest = 0 if field.startswith("u") else -(2**31)
+    limits = RANGES[datatype]
+    wide = st.integers(lowest, 2**31 - 1).filter(lambda one: not limits.min <= one <= limits.max)
+    flat = [0] * math.prod(shape)
+    flat[at] = data.draw(wide)
+    request = message_class("ModelInferRequest")(model_name="m")
+    tensor = request.inputs.add(name="X", datatype=datatype, shape=shape)
+    getattr(tensor.contents, field).extend(flat)
+    with pytest.raises(RequestError) as caught:
+        grpc_decode(grpc_parse(request.SerializeToString()), (), None)
+    assert f"'X': element {at}, {flat[at]}, is out of range for {datatype}" in str(caught.value)
 
 
 def test_null_is_not_a_number() -> None:

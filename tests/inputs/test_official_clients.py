@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from tritonclient.utils import InferenceServerException
 
 from inputs.conftest import Serve
 from inputs.live import LiveServer
-from inputs.models import COPY
-from inputs.repository import config, model
+from inputs.models import copy, json_config
+from inputs.repository import model
 
 KINDS = {
     "http": (triton_http, triton_http.InferenceServerClient, 0),
@@ -33,14 +33,14 @@ Ask = Callable[..., Any]
 @pytest.fixture(scope="module")
 def server(shared: Serve) -> LiveServer:
     return shared(
-        model("copy", {"config.pbtxt": config("python", dims=[-1]), "1/model.py": COPY}),
+        model("copy", copy()),
         "--model-control-mode=explicit",
         "--load-model=copy",
     )
 
 
 @pytest.fixture(params=KINDS)
-def ask(request: pytest.FixtureRequest, server: LiveServer) -> Iterator[Ask]:
+def ask(request: pytest.FixtureRequest, server: LiveServer) -> Ask:
     """Calls a method of a client, whose kind is `ask.kind`."""
     package, make, port = KINDS[request.param]
     address = f"127.0.0.1:{server.ports[port]}"
@@ -62,7 +62,7 @@ def ask(request: pytest.FixtureRequest, server: LiveServer) -> Iterator[Ask]:
             client.close()
 
     call.package = package  # type: ignore[attr-defined]
-    yield call
+    return call
 
 
 def field(answer: Any, name: str) -> Any:
@@ -91,7 +91,7 @@ def test_metadata_and_configuration(ask: Ask) -> None:
 
 
 def test_management(ask: Ask) -> None:
-    ask("load_model", "copy", config='{"backend": "python", "max_batch_size": 0}')
+    ask("load_model", "copy", config=json_config(instance_group=[{"count": 2}]))
     ask("load_model", "copy")
     ask("unload_model", "unknown", unload_dependents=True)
     found = ask("get_model_repository_index")
@@ -114,7 +114,7 @@ def test_inference(ask: Ask) -> None:
 
 
 def test_errors_can_be_read(ask: Ask) -> None:
-    with pytest.raises(InferenceServerException, match="has no input WRONG"):
+    with pytest.raises(InferenceServerException, match=r"no input.*WRONG"):
         copied(ask, 1.0, name="WRONG")
     with pytest.raises(InferenceServerException, match="unknown"):
         ask("get_model_metadata", "unknown")
@@ -126,12 +126,12 @@ def test_errors_can_be_read(ask: Ask) -> None:
         ("get_trace_settings",),
         ("update_trace_settings", "copy", {"trace_rate": "5"}),
         ("register_system_shared_memory", "region", "/key", 64),
-        ("register_cuda_shared_memory", "region", b"handle", 0, 64),
+        ("register_cuda_shared_memory", "region", b"aGFuZGxl", 0, 64),
     ],
     ids=lambda call: call[0],
 )
 def test_what_is_not_supported_says_so(ask: Ask, call: tuple[Any, ...]) -> None:
-    with pytest.raises(InferenceServerException, match="no trace settings|cannot be registered"):
+    with pytest.raises(InferenceServerException, match=r"no trace settings|cannot be registered"):
         ask(*call)
 
 

@@ -29,7 +29,8 @@ def server(shared: Serve) -> LiveServer:
         **model("demo", {"1/x.bin": "x"}),
         "README.md": "how to", "notes/": "", "data/x.csv": "", "deep/b/c/": "",
         ".git/config": "", ".ipynb_checkpoints/1/model.py": "", "lost+found/": "",
-        "__MACOSX/1/model.py": "", "config.pbtxt": "stray",
+        "__MACOSX/1/model.py": "", "@eaDir/x": "", "#recycle/x": "", "$RECYCLE.BIN/x": "", "System Volume Information/x": "",
+        "Thumbs.db": "", ".DS_Store": "", "__pycache__/x.pyc": "", "..data/m/1/model.py": "", "config.pbtxt": "stray",
     }  # fmt: skip
     return shared(trees, "--exit-on-error=false", "--strict-readiness=false")
 

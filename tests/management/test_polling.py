@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import socket
 import time
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 import pytest
 
 from inputs.live import LiveServer
-from inputs.models import BROKEN, HELD, VALUE, io
+from inputs.models import BROKEN, VALUE, held, io
 from inputs.repository import write
 from management.conftest import Serve
 from management.traffic import hammered
@@ -39,9 +40,24 @@ def loads(server: LiveServer, model: str) -> int:
     return sum(f"model={model} " in line and "state=READY" in line for line in server.log.splitlines())
 
 
+def until_answer(server: LiveServer, number: float) -> None:
+    eventually(lambda: server.output("m") == [number], server)
+
+
+def until_instances(server: LiveServer, count: int) -> None:
+    eventually(lambda: server.get("/v2/models/m/config").json["instance_group"][0]["count"] == count, server)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def server(serve: Serve) -> LiveServer:
-    return serve({"m/config.pbtxt": CONFIG, "m/1/model.py": value(1)}, *QUICK)
+    made = serve({"m/config.pbtxt": CONFIG, "m/1/model.py": value(1)}, *QUICK)
+    eventually(lambda: all(map(listens, made.ports)), made)
+    return made
 
 
 def test_half_an_upload_is_never_tried(server: LiveServer) -> None:
@@ -114,14 +130,12 @@ def test_tools_leave_no_trace(server: LiveServer) -> None:
     assert [entry["name"] for entry in server.index()] == ["m"]
 
 
-def test_a_request_on_a_removed_version_is_answered(serve: Serve) -> None:
-    held = {"m/config.pbtxt": CONFIG, "m/1/model.py": value(1)}
-    server = serve(held, *QUICK)
+def test_a_request_on_a_removed_version_is_answered(server: LiveServer) -> None:
     gate = server.repository.parent
-    write(server.repository, {"m/2/model.py": HELD.format(folder=str(gate), initialize="", execute="go")})
+    write(server.repository, {"m/2/model.py": held(gate, execute="go")})
     eventually(lambda: server.states("m").get("2") == "READY", server)
     with hammered(server, "m", 1) as traffic:
-        eventually(lambda: (gate / "go.reached").exists(), server)
+        eventually((gate / "go.reached").exists, server)
         shutil.rmtree(server.repository / "m/2")
         eventually(lambda: server.states("m")["1"] == "READY", server)
         (gate / "go").touch()
@@ -133,10 +147,10 @@ def test_no_request_is_lost_while_versions_come_and_go(server: LiveServer) -> No
     with hammered(server, "m", 2) as traffic:
         for number in range(2, 6):
             write(server.repository, {f"m/{number}/model.py": value(number)})
-            eventually(lambda number=number: server.output("m") == [number], server)
+            until_answer(server, number)
         for number in range(5, 1, -1):
             shutil.rmtree(server.repository / f"m/{number}")
-            eventually(lambda number=number: server.output("m") == [number - 1], server)
+            until_answer(server, number - 1)
     assert traffic.failures == []
     assert {call.answer for call in traffic.calls} == {1, 2, 3, 4, 5}
 
@@ -146,9 +160,7 @@ def test_instances_come_and_go_without_a_reload(server: LiveServer) -> None:
         for count in (3, 1, 2):
             group = f"instance_group {{ count: {count} kind: KIND_CPU }}"
             write(server.repository, {"m/config.pbtxt": f"{CONFIG}\n{group}"})
-            eventually(
-                lambda count=count: server.get("/v2/models/m/config").json["instance_group"][0]["count"] == count, server
-            )
+            until_instances(server, count)
     assert traffic.failures == []
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from docs.conftest import is_ready
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -37,3 +43,28 @@ def run(command: list[str], cwd: Path) -> str:
     done = subprocess.run(command, cwd=cwd, env=clean_environment(), capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@contextlib.contextmanager
+def serving(command: list[str], http: int, *, cwd: Path, env: Mapping[str, str], log: Path) -> Iterator[None]:
+    """Run a program that serves on a port until the block ends; what it says goes to the log."""
+    with log.open("wb") as target:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=env,
+            stdout=target,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        limit = time.monotonic() + 900
+        while not is_ready(http) and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.3)
+        assert is_ready(http), log.read_text(errors="replace")
+        yield
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        process.wait(60)

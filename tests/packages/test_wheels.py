@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import email
+import shutil
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from conformance.runner.ports import Ports, share
+from conformance.suite import worker_number
 from layers.sources import ROOT, distributions
-from packages.checkout import clone_to, run
+from packages.checkout import clean_environment, clone_to, run, serving
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000), pytest.mark.xdist_group("wheels")]
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, zipfile.ZipFile]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels of all distributions, by the name of their folder, built from a clean copy."""
     folder = tmp_path_factory.mktemp("wheels")
     checkout = clone_to(folder / "checkout")
@@ -25,8 +28,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, zipfile.ZipFil
         target = folder / distribution.name
         source = checkout / distribution.relative_to(ROOT)
         run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)], ROOT)
-        found[distribution.name] = zipfile.ZipFile(next(target.glob("*.whl")))
+        found[distribution.name] = next(target.glob("*.whl"))
     return found
+
+
+@pytest.fixture(scope="module")
+def wheels(built: dict[str, Path]) -> dict[str, zipfile.ZipFile]:
+    return {name: zipfile.ZipFile(wheel) for name, wheel in built.items()}
 
 
 @pytest.mark.parametrize("distribution", distributions(), ids=lambda path: path.name)
@@ -56,10 +64,19 @@ def test_a_wheel_describes_itself(distribution: Path, wheels: dict[str, zipfile.
     assert not [one for one in metadata.get_all("Requires-Dist", []) if "file:" in one], "no paths of a machine"
 
 
-def test_the_core_installs_without_any_plugin(tmp_path: Path) -> None:
-    checkout = clone_to(tmp_path / "checkout")
+def test_wheels_install_and_serve_without_the_checkout(built: dict[str, Path], tmp_path: Path) -> None:
+    """As from an index: the core alone first, then its extras; then asked by the official client."""
     run([sys.executable, "-m", "venv", str(tmp_path / "venv")], tmp_path)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    run([python, "-m", "pip", "install", "--quiet", str(checkout / "core")], tmp_path)
-    assert "serve" in run([str(tmp_path / "venv" / "bin" / "moorage"), "--help"], tmp_path)
-    assert "moorage-onnx" not in run([python, "-m", "pip", "list"], tmp_path)
+    installed = tmp_path / "venv" / "bin"
+    install = [str(installed / "python"), "-m", "pip", "install", "--quiet"]
+    install += [f"--find-links={wheel.parent}" for wheel in built.values()]
+    run([*install, "moorage"], tmp_path)
+    assert "onnx" not in run([str(installed / "moorage"), "plugins"], tmp_path)
+    run([*install, "moorage[onnx,python]"], tmp_path)
+    shutil.copytree(ROOT / "examples" / "repository", tmp_path / "models")
+    http, grpc, metrics = Ports(share(worker_number())).take()
+    flags = [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]
+    command = [str(installed / "moorage"), "serve", "--model-repository=models", *flags]
+    with serving(command, http, cwd=tmp_path, env=clean_environment(PYTHONWARNINGS="error"), log=tmp_path / "server.log"):
+        shown = run([sys.executable, str(ROOT / "examples" / "classify_digits.py"), "--http", f"127.0.0.1:{http}"], tmp_path)
+    assert "accuracy 0.9" in shown

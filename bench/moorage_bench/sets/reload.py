@@ -1,4 +1,4 @@
-"""What requests see of reloads: the 99th percentile and the slowest while a model is replaced, over those without, beside Triton."""
+"""What requests see of reloads: 99th percentile and slowest while a model is replaced, over those without, beside Triton."""
 
 from __future__ import annotations
 

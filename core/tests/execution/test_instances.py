@@ -149,3 +149,44 @@ def test_a_request_whose_client_has_gone_is_not_run() -> None:
     assert ran == ["1"]
     assert isinstance(sinks[0].error, Cancelled)
     assert (thread.recorder.cancelled, thread.recorder.fail.count, thread.recorder.success.count) == (1, 1, 1)
+
+
+class Speechless(Exception):  # noqa: N818  a model's own
+    """An exception that raises when it is asked what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_exception_that_cannot_be_shown_is_an_answer_too() -> None:
+    def act(jobs: Sequence[Job]) -> Sequence[InferResponse]:
+        raise Speechless
+
+    sink, _, _ = run(act)
+    assert isinstance(sink.error, ModelError) and "Speechless" in str(sink.error)
+
+
+def test_an_answer_that_cannot_be_passed_on_ends_no_instance() -> None:
+    class Deaf(Recording):
+        def send(self, response: InferResponse, *, final: bool) -> None:
+            raise ValueError("this cannot be written")
+
+    queue, second = FifoQueue(), Recording()
+    thread = InstanceThread("scripted_0", CONFIG, queue, lambda: Scripted(lambda jobs: [InferResponse([])]))
+    thread.start()
+    queue.put(Job(InferRequest("scripted", {}), Deaf()))
+    queue.put(Job(InferRequest("scripted", {}), second))
+    queue.close()
+    thread.stop()
+    assert len(second.responses) == 1
+
+
+def test_a_backend_that_makes_something_else_fails_the_start() -> None:
+    class NoInstance:
+        def close(self) -> None:
+            return None
+
+    thread = InstanceThread("scripted_0", CONFIG, FifoQueue(), NoInstance)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="execute"):
+        thread.start()
+    thread.stop()

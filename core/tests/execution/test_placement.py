@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from moorage._execution.placement import placements
 from moorage.config.schema import InstanceGroup, InstanceKind, ModelConfig
+from moorage.errors import ConfigError
 
 
 def test_groups_become_places_in_order() -> None:
@@ -25,3 +28,12 @@ def test_groups_become_places_in_order() -> None:
         ("gpus_1_gpu3", "KIND_GPU", 3),
     ]
     assert placements(config)[0].host_policy == "near"
+
+
+def test_a_count_that_no_process_can_have_is_refused() -> None:
+    def of(count: int) -> ModelConfig:
+        return ModelConfig(name="m", instance_group=(InstanceGroup(name="g", kind=InstanceKind.KIND_CPU, count=count),))
+
+    assert len(placements(of(1024))) == 1024
+    with pytest.raises(ConfigError, match="model 'm': instance_group: a version can have 1024 instances"):
+        placements(of(2**31 - 1))

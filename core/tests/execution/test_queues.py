@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -10,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage._execution import bells
 from moorage._execution.queues import BatchQueue, FifoQueue
 from moorage.types import InferRequest, Job
 
@@ -80,3 +86,134 @@ def test_a_delay_ends_by_itself() -> None:
     alone = job("1")
     queue.put(alone)
     assert queue.take() == [alone]
+
+
+def asleep(queue: FifoQueue) -> None:
+    """Wait until a taker sleeps."""
+    while not queue._sleeping:
+        time.sleep(0)
+
+
+@pytest.mark.parametrize("queue", [FifoQueue(), BatchQueue(4)])
+async def test_requests_of_one_turn_of_the_loop_are_handed_over_at_its_end(queue: FifoQueue | BatchQueue) -> None:
+    loop = asyncio.get_running_loop()
+    taken: asyncio.Queue[list[Job] | None] = asyncio.Queue()
+
+    def take() -> None:
+        while (batch := queue.take()) is not None:
+            loop.call_soon_threadsafe(taken.put_nowait, batch)
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    queue.put(job("first"))
+    assert await asyncio.wait_for(taken.get(), 5)
+    if isinstance(queue, FifoQueue):
+        await asyncio.to_thread(asleep, queue)
+    jobs = [job(str(number)) for number in range(3)]
+    for item in jobs:
+        queue.put(item)
+        taker.join(0.01)  # time enough to take it, if it were told
+        assert len(queue) == jobs.index(item) + 1
+    found: list[Job] = []
+    while len(found) < 3:
+        found += await asyncio.wait_for(taken.get(), 5) or []
+    assert found == jobs
+    queue.close()
+    taker.join(5)
+
+
+class Takers:
+    """Threads that empty a queue; `all_taken` is set when they have had `count` requests."""
+
+    def __init__(self, queue: FifoQueue | BatchQueue, count: int) -> None:
+        self.taken: list[str] = []
+        self.all_taken = threading.Event()
+        self._queue = queue
+        self._count = count
+        self._threads = [threading.Thread(target=self._take) for _ in range(3)]
+        for thread in self._threads:
+            thread.start()
+
+    def _take(self) -> None:
+        while (batch := self._queue.take()) is not None:
+            self.taken.extend(item.request.id for item in batch)
+            if len(self.taken) >= self._count:
+                self.all_taken.set()
+
+    def end(self) -> bool:
+        self._queue.close()
+        for thread in self._threads:
+            thread.join(5)
+        return not any(thread.is_alive() for thread in self._threads)
+
+
+def give(queue: FifoQueue | BatchQueue, giver: int) -> None:
+    for number in range(500):
+        queue.put(job(f"{giver}-{number}"))
+        if number % 7 == 0:
+            while len(queue):  # let the takers fall asleep now and then
+                time.sleep(0)
+
+
+@pytest.mark.parametrize("make", [FifoQueue, lambda: BatchQueue(3)])
+async def test_nothing_is_lost_between_many_givers_and_takers(make: Callable[[], FifoQueue | BatchQueue]) -> None:
+    queue = make()
+    takers = Takers(queue, 1500)
+    givers = [asyncio.create_task(asyncio.to_thread(give, queue, giver)) for giver in range(2)]
+    for number in range(500):
+        queue.put(job(f"loop-{number}"))
+        if number % 5 == 0:
+            await asyncio.sleep(0)
+    await asyncio.gather(*givers)
+    assert await asyncio.to_thread(takers.all_taken.wait, 20)
+    assert takers.end()
+    assert len(set(takers.taken)) == len(takers.taken) == 1500
+
+
+def test_a_loop_that_has_ended_does_not_keep_requests() -> None:
+    queue = FifoQueue()
+    taken: list[list[Job] | None] = []
+    taker = threading.Thread(target=lambda: taken.extend(iter(queue.take, None)))
+    taker.start()
+    asleep(queue)
+    first, second = job("1"), job("2")
+
+    async def give_and_end() -> None:
+        queue.put(first)
+
+    for _ in range(2):
+        asyncio.run(give_and_end())
+    queue.put(second)
+    queue.close()
+    taker.join(5)
+    assert taken == [[first], [first], [second]]
+
+
+@pytest.mark.parametrize("make", [bells.LockBell, bells._new])
+def test_a_bell_wakes_its_thread_once_for_each_ring(make: Callable[[], bells.Bell]) -> None:
+    bell = make()
+    bell.ring()
+    bell.wait()
+    waiter = threading.Thread(target=bell.wait)
+    waiter.start()
+    waiter.join(0.02)
+    assert waiter.is_alive()
+    bell.ring()
+    waiter.join(5)
+    assert not waiter.is_alive()
+
+
+def test_each_thread_has_a_bell_of_its_own() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(bells.own_bell).result()
+    assert bells.own_bell() is bells.own_bell()
+    assert bells.own_bell() is not other
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="eventfd")
+def test_a_bell_closes_its_file_descriptor() -> None:
+    bell = bells.EventBell()
+    descriptor = bell._fd
+    del bell
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

@@ -252,3 +252,43 @@ def test_an_answer_of_the_wrong_kind_is_the_plugins_fault() -> None:
     ((_, discover),) = load_registry(builtins=(("odd", plugin),)).discoverers
     with pytest.raises(PluginError, match="plugin 'odd' answered discover_model with a str, not a ModelMatch"):
         discover(FILES)
+
+
+def test_a_plugin_that_raises_what_nobody_catches_stops_no_other(install: Install, backend_code: BackendCode) -> None:
+    install("grim", "grim", "class Grim(BaseException): pass\nraise Grim('no import')")
+    install("shy", "shy", SHY)
+    install("acme-plugin", "acme", backend_code("acme", ""))
+    registry = load_registry()
+    assert "Grim: no import" in info(registry, "grim").error
+    assert "nobody asks me" in info(registry, "shy").error
+    assert registry.backend("acme").name == "acme"
+
+
+SHY = """
+    from moorage.hookspecs import hookimpl
+
+    class Meta(type):
+        def __repr__(cls):
+            raise BaseException("nobody asks me")
+
+    class Shy(metaclass=Meta):
+        pass
+
+    @hookimpl
+    def backends():
+        return [Shy]
+    """
+
+
+def test_whatever_a_hook_raises_names_its_plugin(install: Install) -> None:
+    code = """
+        from moorage.hookspecs import hookimpl
+
+        @hookimpl
+        def discover_model(files):
+            raise SystemExit("enough")
+        """
+    install("quitter", "quitter", code)
+    ((_, discover),) = load_registry().discoverers
+    with pytest.raises(PluginError, match="plugin 'quitter' failed in discover_model: SystemExit: enough"):
+        discover(FILES)

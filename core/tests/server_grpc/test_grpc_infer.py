@@ -7,6 +7,9 @@ import grpc
 import numpy as np
 import pytest
 
+from moorage.errors import ModelError
+from moorage.types import InferResponse
+
 ONE = np.array([1], "<i4")
 
 
@@ -182,3 +185,18 @@ def test_matching_metadata_become_parameters(connect: Any, inference: Any) -> No
     client.stub.ModelInfer(client.request("echo", A=ONE), metadata=metadata)
 
     assert inference.seen[0].parameters == {"my-colour": "blue", "also-my-own": "x"}
+
+
+def test_a_response_that_protobuf_cannot_carry_is_no_answer_lost(client: Any, inference: Any) -> None:
+    def too_large(request: Any, sink: Any) -> None:
+        response = InferResponse([], parameters={"size": 2**70}, model_name="large", model_version=1)
+        try:
+            sink.send(response, final=True)
+        except Exception as error:  # as the inference service does
+            sink.fail(ModelError(f"model 'large': {error}"))
+
+    inference.add("large", too_large)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.stub.ModelInfer(client.request("large", A=ONE), timeout=10)
+    assert caught.value.code() is grpc.StatusCode.INTERNAL
+    assert "model 'large'" in caught.value.details()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import uvicorn
 from attrs import define, field, frozen
+from uvicorn.server import ServerState
 
 from moorage._admin import (
     BatchStatistics,
@@ -20,6 +22,8 @@ from moorage._admin import (
     TensorMetadata,
 )
 from moorage._server.http import HttpOptions, build_app
+from moorage._server.http.lane import Heads
+from moorage._server.http.protocol import HttpProtocol
 from moorage.config.schema import ModelConfig, ModelInput
 from moorage.control import LoadOptions
 from moorage.errors import NotFound
@@ -204,6 +208,101 @@ async def ask(
     return Answer(start["status"], answer_headers, whole)
 
 
+class Wire(asyncio.Transport):
+    """The other end of a connection that has no socket: keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    @property
+    def said(self) -> bytes:
+        return b"".join(self.written)
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+        self.changed.set()
+
+    def close(self) -> None:
+        self.closed.set()
+        self.changed.set()
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    async def answers(self, count: int) -> list[Answer]:
+        """The first `count` responses, when they are there or the connection is closed."""
+        while len(found := answers_in(self.said)) < count and not self.is_closing():
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), 5)
+        return found
+
+
+def answers_in(said: bytes) -> list[Answer]:
+    """The complete responses in what a server has written; each must have a Content-Length."""
+    found = []
+    while b"\r\n\r\n" in said:
+        head, _, rest = said.partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        length = int(headers["content-length"])
+        if len(rest) < length:
+            break
+        found.append(Answer(int(status.split()[1]), headers, rest[:length]))
+        said = rest[length:]
+    return found
+
+
+def connected(app: Any) -> tuple[HttpProtocol, Wire]:
+    """A connection to an application, and its other end."""
+    config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, ws="none", interface="asgi3")
+    config.load()
+    protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={}, lane=app.lane, heads=Heads())
+    wire = Wire()
+    protocol.connection_made(wire)
+    return protocol, wire
+
+
+def request_bytes(method: str, path: str, body: bytes | Sequence[bytes], headers: Mapping[str, str]) -> bytes:
+    """A request as a client would write it; several pieces of body are chunks unless a length is given."""
+    given = {"host": "x"} | {name.lower(): value for name, value in headers.items()}
+    if isinstance(body, bytes):
+        given.setdefault("content-length", str(len(body)))
+    elif "content-length" not in given:
+        given["transfer-encoding"] = "chunked"
+        body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*body, b""])
+    else:
+        body = b"".join(body)
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+async def ask_by_wire(
+    app: Any,
+    method: str,
+    path: str,
+    body: bytes | Sequence[bytes] = b"",
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """One request through a connection, where the lane may take it."""
+    protocol, wire = connected(app)
+    protocol.data_received(request_bytes(method, path, body, headers or {}))
+    (answer,) = await wire.answers(1)
+    protocol.connection_lost(None)
+    return answer
+
+
 async def post_json(app: Any, path: str, value: Any, headers: Mapping[str, str] | None = None) -> Answer:
     return await ask(app, "POST", path, json.dumps(value).encode(), headers)
 
@@ -213,13 +312,17 @@ class Client:
     """Asks one application."""
 
     app: Any
+    way: Callable[..., Awaitable[Answer]] = ask
 
     async def ask(self, method: str, path: str, body: bytes | Sequence[bytes] = b"", **headers: str) -> Answer:
         """Header names are written with underscores."""
-        return await ask(self.app, method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+        return await self.way(self.app, method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
 
     async def post(self, path: str, value: Any, **headers: str) -> Answer:
         return await self.ask("POST", path, json.dumps(value).encode(), **headers)
+
+
+WAYS = {"application": ask, "connection": ask_by_wire}
 
 
 @pytest.fixture
@@ -233,9 +336,15 @@ def admin() -> FakeAdmin:
 
 
 @pytest.fixture
-def client_with(inference: FakeInference, admin: FakeAdmin) -> Callable[..., Client]:
+def way() -> str:
+    """How clients reach the server: straight to the application, or through a connection, where the lane may answer."""
+    return "application"
+
+
+@pytest.fixture
+def client_with(inference: FakeInference, admin: FakeAdmin, way: str) -> Callable[..., Client]:
     """Makes a client for options."""
-    return lambda **options: Client(build_app(inference, admin, HttpOptions(**options)))
+    return lambda **options: Client(build_app(inference, admin, HttpOptions(**options)), WAYS[way])
 
 
 @pytest.fixture
@@ -247,3 +356,9 @@ def client(client_with: Callable[..., Client]) -> Client:
 def any_client() -> Client:
     """A client that all tests share: for requests that leave nothing behind."""
     return Client(build_app(FakeInference(), FakeAdmin(), HttpOptions()))
+
+
+@pytest.fixture
+def connect() -> Callable[[Any], tuple[HttpProtocol, Wire]]:
+    """Makes a connection to an application, without a socket."""
+    return connected

@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import random
+import time
 import tracemalloc
 import zlib
 
@@ -86,3 +88,21 @@ async def test_large_bodies_are_decompressed_elsewhere() -> None:
 )
 def test_accept_encoding(header: str, coding: str) -> None:
     assert accepted_coding(header) == coding
+
+
+def test_many_empty_members_cost_what_they_are_long() -> None:
+    members = gzip.compress(b"") * 20_000
+    began = time.process_time()
+    assert decompress(members, "gzip", 1000) == b""
+    assert time.process_time() - began < 2, "the rest of the body is copied for each member"
+
+
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 5000])
+def test_members_end_anywhere(size: int) -> None:
+    data = random.Random(size).randbytes(4 * size)
+    members = b"".join(gzip.compress(data[at : at + size]) for at in range(0, len(data), size))
+    assert decompress(members, "gzip", len(data)) == data
+    with pytest.raises(TooLarge):
+        decompress(members, "gzip", len(data) - 1)
+    with pytest.raises(RequestError, match="cut off"):
+        decompress(members[:-1], "gzip", len(data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,27 @@ def test_read_and_download(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot copy .*/m/2 to"):
         storage.download(url, ["m/2"], tmp_path / "out")
     assert storage.local_path(url) == tmp_path / "r"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_would_never_end_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "file").write_text("x")
+    kinds = {found.path: found.fingerprint for found in LocalStorage().list(str(tmp_path))}
+    assert kinds["pipe"] == f"{UNREADABLE}it is a named pipe, not a file"
+    assert kinds["zero"] == f"{UNREADABLE}it is a device, not a file"
+    assert not kinds["file"].startswith(UNREADABLE)
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="this system has no names that are not Unicode")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"old\xff") / "1").mkdir(parents=True)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / os.fsdecode(b"r\xe9sum\xe9")).write_text("")
+    (tmp_path / "größe").mkdir()
+    listed = LocalStorage().list(str(tmp_path))
+    assert sorted(found.path for found in listed) == ["größe", "m", "old\\xff"]
+    (bad,) = (found for found in listed if found.path == "old\\xff")
+    assert bad.is_dir
+    assert bad.fingerprint == f"{UNREADABLE}its name is not UTF-8; rename it"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.backend import Placement
-from moorage.config.schema import InstanceKind
+from moorage.config.schema import InstanceKind, ModelConfig, Parameter
 
 
 def test_initialize_gets_texts(serve: Callable[..., Any]) -> None:
@@ -103,3 +103,9 @@ def test_lines_of_every_level_reach_the_server_s_log(serve: Callable[..., Any], 
     """)
     served.error()
     assert [record.levelname for record in caplog.records if record.name == "moorage.model"] == ["DEBUG", "INFO"]
+
+
+def test_an_environment_of_its_own_is_warned_of(serve: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    config = ModelConfig(name="m", parameters={"EXECUTION_ENV_PATH": Parameter(string_value="/envs/mine.tar.gz")})
+    serve("class TritonPythonModel:\n    def execute(self, requests): return []\n", config=config)
+    assert "EXECUTION_ENV_PATH (/envs/mine.tar.gz) is not supported" in caplog.text

@@ -46,7 +46,7 @@ def _of_model(
         yield from _findings(model, None, error)
         return
     for version, version_spec in sorted(spec.versions.items()):
-        if loader is None:
+        if loader is None or spec.dependencies:  # an ensemble can be loaded only where its steps serve
             continue
         try:
             loader(version_spec).close()

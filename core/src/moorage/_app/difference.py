@@ -17,7 +17,6 @@ _COMPLETED = frozenset(
         "backend",
         "default_model_filename",
         "input",
-        INSTANCES,
         "max_batch_size",
         "model_transaction_policy",
         "output",

@@ -46,7 +46,8 @@ class Parts:
         if options.load_model and options.model_control_mode != "explicit":
             raise InvalidArgument("--load-model needs --model-control-mode=explicit; other modes choose the models themselves")
         self.repositories = wiring.repositories(options, self.registry)
-        self.loader = Loader(self.registry, wiring.load_settings(options))
+        self.serving: ServingMap[Servable] = ServingMap()
+        self.loader = Loader(self.registry, wiring.load_settings(options), self.serving)
 
 
 class Engine:
@@ -57,7 +58,7 @@ class Engine:
 
     def __init__(self, parts: Parts, log_control: LogControl) -> None:
         self._parts = parts
-        serving: ServingMap[Servable] = ServingMap()
+        serving = parts.serving
         self._manager = self._make_manager(serving)
         self._control = ModelControl(parts.repositories, self._manager, wiring.control_settings(parts.options))
         self._mode = parts.mode(self._control)

@@ -72,7 +72,7 @@ def of_model(name: str, wanted: ModelSpec | ErrorRecord, served: Mapping[int, Mo
     changes = {number: differences(spec.parsed, served[number]) for number, spec in wanted.versions.items() if number in served}
     made = decide(_units(wanted.versions, changes), wanted, renew=True)
     steps = [*(Step(name, unit.version, "keep") for unit in made.carried), *_loads(name, made.loads, changes)]
-    steps += [Step(name, renewal.spec.version, "update", f"{INSTANCES} differs") for renewal in made.renewals]
+    steps += [Step(name, renewal.spec.version, "update", f"only {INSTANCES} differs") for renewal in made.renewals]
     gone = served.keys() - wanted.versions.keys()
     steps += [Step(name, version, "unload", "it is not there, or the version policy does not pick it") for version in gone]
     return sorted(steps, key=lambda step: step.version or 0)
@@ -89,7 +89,6 @@ def _units(wanted: Mapping[int, VersionSpec], changes: Mapping[int, list[str]]) 
 def _loads(name: str, loads: Iterable[VersionSpec], changes: Mapping[int, list[str]]) -> Iterator[Step]:
     for spec in loads:
         if spec.version in changes:
-            fields = ", ".join(changes[spec.version])
-            yield Step(name, spec.version, "replace", f"{fields} {'differ' if ',' in fields else 'differs'}")
+            yield Step(name, spec.version, "replace", f"the configuration differs: {', '.join(changes[spec.version])}")
         else:
             yield Step(name, spec.version, "load")

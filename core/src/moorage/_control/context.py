@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -16,9 +17,11 @@ from moorage._lifecycle.manager import Manager
 from moorage._repository import Repositories, RepositorySnapshot
 from moorage._repository.spec import ModelSpec
 from moorage.control import LoadOptions, ModelId, Outcome, Snapshot
-from moorage.errors import ErrorRecord, MoorageError
+from moorage.errors import ErrorRecord, Internal, MoorageError, described
 
 R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
 AS_IT_STANDS = LoadOptions()
 
 
@@ -175,6 +178,9 @@ class ModelControl:
             return await self._on_reader(self._repositories.spec, self._snapshot, model, options)
         except MoorageError as error:
             return ErrorRecord.of(error)
+        except Exception as error:  # a fault of ours with one model must not keep the others from being loaded
+            logger.exception("reading model '%s' failed", model)
+            return ErrorRecord.of(Internal(f"model '{model}': {described(error)}"))
 
     async def _on_reader(self, function: Callable[..., R], *args: object) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)

@@ -34,7 +34,7 @@ class Wish:
 
 
 def resolve(name: str, user: ModelId, models: Collection[ModelId]) -> ModelId | None:
-    """The one model that a step of `user` means by a name: that in its own namespace first. None if none or several are meant."""
+    """The one model that a step of `user` means by a name: that in its own namespace first. None if there is no such one."""
     beside = ModelId(name, user.namespace)
     if beside in models:
         return beside

@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 
 from moorage._execution import completion
 from moorage._execution.crew import Crew
+from moorage._execution.ensemble import Ensemble, load_ensemble
 from moorage._execution.labels import read_labels
 from moorage._execution.placement import placements, posts
 from moorage._execution.priority_queue import PriorityQueue
@@ -18,6 +19,7 @@ from moorage._execution.queues import BatchQueue, FifoQueue, JobQueue
 from moorage._execution.renewal import renewed
 from moorage._execution.servable import Servable
 from moorage._execution.warmup import samples
+from moorage._lifecycle.serving import ServingMap
 from moorage._plugins import Registry
 from moorage._repository.spec import VersionSpec
 from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
@@ -44,11 +46,15 @@ class LoadSettings:
 
 
 class Loader:
-    """Loads versions. Called on the threads of the load pool, several at once."""
+    """Loads versions. Called on the threads of the load pool, several at once.
 
-    def __init__(self, registry: Registry, settings: LoadSettings) -> None:
+    `serving` is where ensembles find the models of their steps.
+    """
+
+    def __init__(self, registry: Registry, settings: LoadSettings, serving: ServingMap[Servable] | None = None) -> None:
         self._registry = registry
         self._settings = settings
+        self._serving: ServingMap[Servable] = serving if serving is not None else ServingMap()
         self._backends: dict[str, Backend] = {}
         self._lock = threading.Lock()
 
@@ -60,6 +66,8 @@ class Loader:
         settings, parsed = self._settings, self._given(spec)
         config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
         _refuse_unsupported(config)
+        if isinstance(config.scheduling, Ensembling):
+            return load_ensemble(config, spec, read_labels(config, files.model_path), self._serving)
         loaded = self._load_files(config, spec, files.path, files.model_path)
         try:
             return self._serve(loaded, self._completed(parsed, loaded, config.backend), spec, files.model_path)
@@ -132,6 +140,8 @@ class Loader:
 
         Instances that both have go on; the new ones take requests from `Servable.relieve` on. Raises as a load does.
         """
+        if isinstance(old, Ensemble):
+            return self(spec)
         settings, parsed = self._settings, self._given(spec)
         config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
         return renewed(old, config.instance_group, spec.files.model_path)
@@ -168,10 +178,8 @@ class Loader:
 
 
 def _refuse_unsupported(config: ModelConfig) -> None:
-    kinds = {SequenceBatching: "sequence_batching", Ensembling: "ensemble_scheduling"}
-    name = kinds.get(type(config.scheduling))
-    if name is not None:
-        raise Unsupported(f"model '{config.name}': {name} is not supported yet")
+    if isinstance(config.scheduling, SequenceBatching):
+        raise Unsupported(f"model '{config.name}': sequence_batching is not supported yet")
 
 
 def queue_for(config: ModelConfig) -> JobQueue:

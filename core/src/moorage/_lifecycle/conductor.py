@@ -147,7 +147,7 @@ class Conductor(Generic[S]):
         """A rollout has ended: tell those who wait, and those whose part this model is."""
         waiting = self.models.waiting(model)
         model.rollout, model.failure = None, outcome.error
-        returning = [] if outcome.error or self.closing else self._tried_again(self.models.blocked_by(model))
+        returning = [] if outcome.error or self.closing else self.models.blocked_by(model)
         resumed = [self.aspire(user.wanted) for user in returning if user.wanted]
         if resumed:
             asyncio.gather(*resumed).add_done_callback(lambda _: _resolve(rollout.result, outcome))
@@ -156,11 +156,6 @@ class Conductor(Generic[S]):
         for user in waiting:
             self._works.loop.call_soon(self._advance, user, user.generation)
         self._sweep_soon()
-
-    def _tried_again(self, users: Iterable[Model[S]]) -> list[Model[S]]:
-        """Those whose parts all serve or are on their way, and those that failed: their reason may be another one now."""
-        wanted = ((user, user.wanted.dependencies if user.wanted else frozenset[str]()) for user in users)
-        return [user for user, names in wanted if user.failure or not self.models.obstacle(user, self.models.parts(user, names))]
 
     # Single versions
 

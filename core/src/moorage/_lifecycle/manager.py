@@ -53,8 +53,8 @@ class Manager(Generic[S]):
         """Have exactly these versions of a model served; returns when they serve or have failed.
 
         What serves already keeps serving until all of them are loaded, and for good if one fails. Unchanged versions are left
-        alone unless `force` names them, or is true. If the model is wanted differently meanwhile, the outcome is that of the later want. Models that
-        were kept from serving by the lack of this one come back before this returns.
+        alone unless `force` names them, or is true. If the model is wanted differently meanwhile, the outcome is that of the
+        later want. Models that were kept from serving by the lack of this one come back before this returns.
         """
         return await asyncio.shield(self._conductor.aspire(spec, force=force))
 

@@ -16,9 +16,8 @@ def _release() -> Callable[[], object]:
     except (OSError, TypeError):  # Windows
         return lambda: None
     if hasattr(library, "MallocExtension_ReleaseFreeMemory"):
-        tcmalloc = library.MallocExtension_ReleaseFreeMemory
-        tcmalloc.restype = None
-        return lambda: tcmalloc()
+        tcmalloc: Callable[[], object] = library.MallocExtension_ReleaseFreeMemory
+        return tcmalloc
     if hasattr(library, "malloc_trim"):
         return lambda: library.malloc_trim(ctypes.c_size_t(0))
     return lambda: None

@@ -62,11 +62,15 @@ class Models(Generic[S]):
         ]
 
     def blocked_by(self, part: Model[S]) -> list[Model[S]]:
-        """The models that `part` kept from serving, perhaps among others."""
+        """The models that `part` kept from serving, perhaps among others.
+
+        Those that went because another part was unloaded, and have not failed, are left out while that part is missing.
+        """
         return [
             model
             for model in self._composite.values()
             if model.blocked and model.rollout is None and self._names(model, _wanted(model), part)
+            if model.failure or not self.obstacle(model, self.parts(model, _wanted(model)))
         ]
 
     def _names(self, user: Model[S], names: frozenset[str], part: Model[S]) -> bool:

@@ -88,7 +88,9 @@ def _read(plugin: _Plugin, load: Callable[[], object]) -> _Plugin:
         offers, faults = contributions(manager)
     except PluginError as error:
         return evolve(plugin, complaints=(str(error),))
-    except (Exception, SystemExit):  # noqa: BLE001 - a module may raise anything while it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a module may raise anything while it is imported
         return evolve(plugin, complaints=(traceback.format_exc().rstrip(),))
     return evolve(plugin, manager=manager, offers=offers, complaints=(*faults, *unmarked_hooks(module, manager)))
 
@@ -143,7 +145,7 @@ def _caller(plugin: _Plugin, hook: str) -> Callable[..., object]:
             answers = call(**dict(zip(_FUNCTIONS[hook], arguments, strict=True)))
         except MoorageError:
             raise  # the plugin has found out what is wrong, and says so
-        except Exception as error:
+        except BaseException as error:
             raise PluginError(f"plugin '{plugin.info.name}' failed in {hook}: {described(error)}") from error
         answer = answers[0] if answers else None
         if not isinstance(answer, _ANSWERS.get(hook, object) | None):

@@ -16,7 +16,10 @@ CONFIG_FOLDER: Final = "configs"
 SUMS: Final = "SHA256SUMS"
 """Lists the files of the version in whose folder it lies, with their check sums."""
 
-_NOT_MODELS: Final = frozenset({"lost+found", "__MACOSX", "__pycache__"})
+_NOT_MODELS: Final = frozenset(
+    {"lost+found", "__MACOSX", "__pycache__", "@eaDir", "#recycle", "#snapshot", "$RECYCLE.BIN", "System Volume Information"}
+)
+"""Folders of file systems and tools."""
 _NOT_VERSIONS: Final = frozenset({CONFIG_FOLDER, "warmup", "initial_state", "__MACOSX", "__pycache__"})
 _TRANSIENT: Final = (".pyc", ".tmp", ".part", "~", ".swp", ".swx", ".swo", ".crdownload")
 

@@ -14,6 +14,6 @@ def parse_versions(model: str, value: object) -> frozenset[int]:
     numbers = [parse_version(text.strip()) for text in texts]
     if isinstance(value, bool) or any(number is None for number in numbers):
         raise RequestError(
-            f"model '{model}': parameter '{PARAMETER}' is {str(value)[:80]!r}: write version numbers separated by commas, \"1,3\""
+            f"model '{model}': parameter '{PARAMETER}' is {str(value)[:80]!r}: write numbers separated by commas, \"1,3\""
         )
     return frozenset(number for number in numbers if number is not None)

@@ -12,7 +12,7 @@ from moorage.config.scalars import LONGEST_INTEGER
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*+"')
-_VARIABLE = re.compile(r"\$\{([^{}\s\"']*)\}")
+_VARIABLE = re.compile(r"\$\{[ \t]*([^{}\n\"']*?)[ \t]*\}")
 _WORDS = {
     "null": None, "true": True, "false": False,
     "NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf"),

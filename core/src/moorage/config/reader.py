@@ -9,7 +9,7 @@ from moorage.config.fields import FieldSpec, Kind, MessageSpec, Shape
 from moorage.config.parsed import item_path
 from moorage.config.scalars import WrongValueError, parse_bare, parse_integer, refuse_quoted
 from moorage.config.suggest import nearest_field
-from moorage.config.templates import block_fault, fill_text, fill_value
+from moorage.config.templates import block_fault, fill_text, fill_value, variable_name
 from moorage.config.tokens import END, NUMBER, OPEN_STRING, STRING, TEMPLATE, WORD, Tokens, unquote
 
 MOST_FAULTS = 100
@@ -130,7 +130,10 @@ class Reader:
         text = self._texts[at]
         self._at += 1
         if self._kinds[at] == TEMPLATE:
-            self._fault(at, path, f"unresolved template variable {text[2:-1]}", "fill in the template")
+            self._fault(at, path, f"unresolved template variable {variable_name(text)}", "fill in the template")
+            if self._texts[self._at] == ":":
+                self._at += 1
+                self._pass_by()
         elif text in _CLOSES:
             self._fault(at, path, f"a field name is wanted, not '{text}'")
             self._at = at
@@ -233,7 +236,7 @@ class Reader:
             self._at += 1
             return self._fields(spec.message, f"{where}.", _CLOSES[text], opened)
         if self._kinds[opened] == TEMPLATE:
-            self._fault(opened, where, *block_fault(text[2:-1]))
+            self._fault(opened, where, *block_fault(variable_name(text)))
         else:
             self._fault(opened, where, f"{spec.name} takes fields in braces", f"write {spec.name} {{ ... }}")
         return self._pass_by()
@@ -249,7 +252,7 @@ class Reader:
                 return self._quoted(spec)
             if kind == TEMPLATE:
                 self._at += 1
-                return fill_value(spec, text[2:-1], self._variables)
+                return fill_value(spec, variable_name(text), self._variables if text.startswith("${") else None)
         except WrongValueError as wrong:
             return self._fault(at, where, str(wrong), wrong.advice)
         if kind == OPEN_STRING:

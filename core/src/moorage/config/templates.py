@@ -10,7 +10,12 @@ from moorage.config.fields import FieldSpec, Kind
 from moorage.config.scalars import WrongValueError, parse_bare
 from moorage.config.tokens import NUMBER, WORD, Tokens
 
-_VARIABLE = re.compile(r"\$\{([^{}\s\"']*)\}")
+_VARIABLE = re.compile(r"\$\{([^{}\n\"']*)\}")
+
+
+def variable_name(text: str) -> str:
+    """The name in a template variable, however that is written."""
+    return text.strip("${} \t")
 
 
 def fill_value(spec: FieldSpec, name: str, variables: Mapping[str, str] | None) -> Any:
@@ -44,7 +49,7 @@ def block_fault(name: str) -> tuple[str, str]:
 
 
 def _lookup(name: str, variables: Mapping[str, str] | None) -> str:
-    text = (variables or {}).get(name)
+    text = (variables or {}).get(name.strip())
     if text is None:
         raise WrongValueError(f"unresolved template variable {name}", _advice(name, known=variables is not None))
     if not text.isprintable():

@@ -11,7 +11,9 @@ from moorage.config.parsed import Position
 from moorage.errors import ConfigError, Fault
 
 WORD, NUMBER, STRING, TEMPLATE, OPEN_STRING, SYMBOL, END = range(1, 8)
-"""Kinds of tokens. OPEN_STRING is text whose closing quote is missing; END stands behind the last token."""
+"""Kinds of tokens. TEMPLATE is `${NAME}`, and `$NAME` and `{{ NAME }}`, which are never filled in. OPEN_STRING is text whose
+closing quote is missing; END stands behind the last token.
+"""
 
 _TOKEN = re.compile(
     r"""
@@ -20,7 +22,7 @@ _TOKEN = re.compile(
         ([A-Za-z_][0-9A-Za-z_+-]*+)
       | ((?:[0-9+-]|\.[0-9])[0-9A-Za-z_.+-]*+)
       | ("(?:[^"\n\\]|\\.)*+"|'(?:[^'\n\\]|\\.)*+')
-      | (\$\{[^{}\s"']*+\})
+      | (\$\{[^{}\n"']*+\} | \$[A-Za-z_][0-9A-Za-z_]*+ | \{\{[^{}\n"']*+\}\})
       | (["'](?:[^\n\\]|\\.)*+\\?)
       | (.)
       | (\Z)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -118,6 +119,12 @@ class World:
         for outcome in await self.explicit.unload(name, dependents=dependents, versions=frozenset(versions)):
             assert outcome.error is None
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the event loop and the threads go on until something is so."""
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110  what is waited for happens on other threads, too
+                await asyncio.sleep(0.001)
+
     def served(self) -> dict[str, list[int]]:
         return {str(model): list(versions) for model, versions in sorted(self.serving.models().items())}
 
@@ -139,6 +146,9 @@ class World:
 async def make_world(tmp_path: Path) -> AsyncIterator[Callable[..., World]]:
     worlds: list[World] = []
 
+    def make_version(spec: VersionSpec) -> Loaded:
+        return worlds[-1].make(spec)
+
     def make(*repositories: str, initial: Sequence[str] = (), namespacing: bool = False) -> World:
         registry = Registry(
             storages={"file": LocalStorage}, backends={"made-up": MadeUp}, platforms={}, discoverers=(("made-up", discover),)
@@ -149,7 +159,7 @@ async def make_world(tmp_path: Path) -> AsyncIterator[Callable[..., World]]:
         opened = Repositories([str(folder) for folder in folders], registry, namespacing=namespacing)
         serving: ServingMap[Any] = ServingMap()
         manager: Manager[Any] = Manager(
-            lambda spec: worlds[-1].make(spec), load_threads=2, on_change=lambda change: None, serving=serving
+            make_version, load_threads=2, on_change=lambda change: None, serving=serving
         )
         control = ModelControl(opened, manager, ControlSettings(initial_models=initial))
         worlds.append(World(tmp_path, control, manager, serving))

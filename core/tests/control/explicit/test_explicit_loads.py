@@ -22,8 +22,7 @@ async def test_a_load_answers_when_the_model_serves(world: World) -> None:
     world.model("m")
     world.going_on.clear()
     load = asyncio.create_task(world.load("m"))
-    while not world.index():
-        await asyncio.sleep(0.001)
+    await world.until(lambda: bool(world.index()))
     assert world.index() == [("m", 1, "LOADING")]
     assert not load.done()
     world.going_on.set()
@@ -37,8 +36,7 @@ async def test_an_unload_answers_when_the_model_is_drained_and_closed(world: Wor
     handle = world.serving.acquire("m")
     world.closing.clear()
     unload = asyncio.create_task(world.unload("m"))
-    while world.served():
-        await asyncio.sleep(0.001)
+    await world.until(lambda: not world.served())
     assert world.index() == [("m", 1, "UNLOADING")]
     handle.release()
     await asyncio.sleep(0.01)
@@ -53,8 +51,7 @@ async def test_loads_at_the_same_time_share_one_result(world: World) -> None:
     world.model("m")
     world.going_on.clear()
     loads = [asyncio.create_task(world.load("m")) for _ in range(5)]
-    while not world.index():
-        await asyncio.sleep(0.001)
+    await world.until(lambda: bool(world.index()))
     world.going_on.set()
     await asyncio.gather(*loads)
     assert world.loads == ["m/1"]
@@ -193,8 +190,7 @@ async def test_an_unload_of_a_version_waits_until_it_is_drained(world: World) ->
     await world.load("m")
     handle = world.serving.acquire("m", 1)
     unload = asyncio.create_task(world.unload("m", 1))
-    while len(world.served()["m"]) == 2:
-        await asyncio.sleep(0.001)
+    await world.until(lambda: len(world.served()["m"]) == 1)
     await asyncio.sleep(0.01)
     assert not unload.done()
     handle.release()

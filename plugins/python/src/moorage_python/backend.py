@@ -12,6 +12,11 @@ from moorage_python.runtime.host import HostFailure
 from moorage_python.runtime.logger import MODEL_LOG
 from moorage_python.source import DEFAULT_FILE, config_json, open_host
 
+ENVIRONMENT = "EXECUTION_ENV_PATH"
+"""The parameter by which a model asks for a Python environment of its own."""
+
+log = logging.getLogger("moorage.python")
+
 
 class PythonBackend(Backend):
     """Runs models written in Python, with the interface of Triton's Python backend."""
@@ -34,6 +39,7 @@ class PythonModel(LoadedModel):
 
     def __init__(self, context: LoadContext) -> None:
         self._context = context
+        _warn_of_environment(context)
         self._host = open_host(
             context.model_name, context.version, context.model_file, context.version_path, context.model_path
         )
@@ -48,6 +54,17 @@ class PythonModel(LoadedModel):
 
     def close(self) -> None:
         self._host.close()
+
+
+def _warn_of_environment(context: LoadContext) -> None:
+    wanted = context.config.parameters.get(ENVIRONMENT)
+    if wanted is not None:
+        log.warning(
+            "model '%s': %s (%s) is not supported, its code runs in the server's environment; install there what it imports",
+            context.model_name,
+            ENVIRONMENT,
+            wanted.string_value,
+        )
 
 
 def arguments(context: LoadContext, placement: Placement) -> dict[str, str]:

@@ -106,7 +106,9 @@ def _array(name: str, values: Sequence[Any], datatype: DataType) -> np.ndarray:
     try:
         return np.fromiter(values, datatype.numpy, len(values))
     except OverflowError as error:
-        raise RequestError(f"input '{name}' has a number that {datatype.wire} cannot hold") from error
+        limits = np.iinfo(datatype.numpy)
+        index, number = next((at, one) for at, one in enumerate(values) if not limits.min <= one <= limits.max)
+        raise RequestError(f"input '{name}': element {index}, {number}, is out of range for {datatype.wire}") from error
 
 
 def _bytes(name: str, elements: Sequence[bytes], shape: tuple[int, ...]) -> np.ndarray:

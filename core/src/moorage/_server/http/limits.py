@@ -67,7 +67,7 @@ class LimitedProtocol(HttpProtocol):
         self._fed = 0
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 uvicorn's text is not ours
+    def send_400_response(self, msg: str) -> None:
         self._give_up()
 
     def _unsupported_upgrade_warning(self) -> None:

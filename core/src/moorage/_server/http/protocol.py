@@ -105,7 +105,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._idle_since = None
         self.url = b""
         self.headers = []
-        self.expect_100_continue = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         if self._lane is not None and self._is_free() and self._is_plain():
@@ -128,10 +130,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _begin_cycle(self) -> None:
         """What uvicorn does when a message begins; here it is known only now that it is needed."""
-        url, headers, expect = self.url, self.headers, self.expect_100_continue
+        url, headers = self.url, self.headers
         super().on_message_begin()
-        self.url, self.expect_100_continue = url, expect
+        self.url = url
         self.headers.extend(headers)
+        self.expect_100_continue = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
         extensions: Any = {READ_INTO: self.read_into}
         self.scope["extensions"] = extensions
 
@@ -208,5 +211,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._exchange = self._collecting = None
 
     def _finish(self, complete: bool) -> None:
+        self._target = None  # what comes now belongs to the next request
         if self._done is not None and not self._done.done():
             self._done.set_result(complete)

@@ -14,8 +14,8 @@ import uvicorn
 from moorage._server.http.app import Dispatcher
 from moorage._server.http.asgi import ASGIApp
 from moorage._server.http.lane import Heads
-from moorage._server.http.listener import listen
 from moorage._server.http.limits import LimitedProtocol
+from moorage._server.http.listener import listen
 from moorage._server.http.options import HttpOptions
 from moorage._server.http.protocol import HttpProtocol
 

@@ -8,6 +8,7 @@ from moorage.config.parsed import ParsedConfig
 from moorage.config.platforms import KNOWN
 from moorage.config.validation.batching import batching_faults
 from moorage.config.validation.ensemble import ensemble_faults
+from moorage.config.validation.files import file_faults
 from moorage.config.validation.instances import instance_faults, placement_faults
 from moorage.config.validation.model import model_faults
 from moorage.config.validation.sequence import sequence_faults
@@ -33,6 +34,7 @@ def validate(parsed: ParsedConfig, platforms: Mapping[str, str] = KNOWN, *, comp
         *ensemble_faults(parsed),
         *instance_faults(parsed, platforms),
         *warmup_faults(parsed),
+        *file_faults(parsed),
     ]
     return sorted(faults, key=_place)
 

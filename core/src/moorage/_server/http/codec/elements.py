@@ -75,13 +75,16 @@ def element_count(name: str, shape: Sequence[int]) -> int:
 
 
 def _numbers(name: str, datatype: DataType, data: list[Any]) -> np.ndarray:
+    dtype = datatype.numpy
     try:
+        if dtype.kind in "bui":
+            return np.array(data, dtype=dtype)
         with np.errstate(over="ignore"):
-            array = np.array(data, dtype=datatype.numpy)
+            array = np.array(data, dtype=dtype)
     except OverflowError:
         raise _out_of_range(name, datatype, data) from None
     # JSON has no infinity: one that is here came from a number that the type cannot hold.
-    if datatype.numpy.kind not in "bui" and np.isinf(array).any():
+    if np.isinf(array).any():
         raise _out_of_range(name, datatype, data)
     return array
 
