@@ -34,7 +34,7 @@ environment:
 
 test: environment ## install everything and run all tests
 	@echo "== running all tests on $(WORKERS) processes"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	@$(BIN)/python -m pytest -n $(WORKERS)
 
 quick: environment ## the tests that take no more than seconds
 	@echo "== running the quick tests"

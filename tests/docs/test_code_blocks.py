@@ -46,6 +46,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    missing = [page for page in pages() if "docs" in page.relative_to(ROOT).parts and str(page.relative_to(ROOT)) not in readme]
+    assert not missing
+
+
 def test_the_readme_shows_what_is_run() -> None:
     assert any(block.file.name == "README.md" and block.file.parent == ROOT for block in RUNNABLE)
 

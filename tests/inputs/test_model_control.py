@@ -49,14 +49,15 @@ def starts(server: LiveServer, name: str) -> str:
 
 
 @pytest.mark.parametrize("action", ["load", "unload"])
-def test_in_mode_none_the_answer_names_mode_and_flag(serve: Serve, action: str) -> None:
-    server = serve(model("ident", copy()))
+@pytest.mark.parametrize("mode", ["none", "poll"])
+def test_a_mode_in_which_clients_have_no_say_is_named_with_the_flag(serve: Serve, mode: str, action: str) -> None:
+    server = serve(model("ident", copy()), f"--model-control-mode={mode}")
     reply = server.post(f"/v2/repository/models/ident/{action}")
     assert reply.status >= 400
-    assert "NONE" in reply.error
+    assert mode.upper() in reply.error
     assert "--model-control-mode=explicit" in reply.error
     client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{server.ports[1]}")
-    with client, pytest.raises(InferenceServerException, match="NONE"):
+    with client, pytest.raises(InferenceServerException, match=mode.upper()):
         client.load_model("ident") if action == "load" else client.unload_model("ident")
     assert server.output("ident", [1]) == [1]
 

@@ -126,7 +126,7 @@ def test_integers_out_of_range_over_grpc(datatype: str, place: tuple[list[int], 
     wide = st.integers(lowest, 2**31 - 1).filter(lambda one: not limits.min <= one <= limits.max)
     flat = [0] * math.prod(shape)
     flat[at] = data.draw(wide)
-    request = message_class("ModelInferRequest")(model_name="m")
+    request: Any = message_class("ModelInferRequest")(model_name="m")
     tensor = request.inputs.add(name="X", datatype=datatype, shape=shape)
     getattr(tensor.contents, field).extend(flat)
     with pytest.raises(RequestError) as caught:

@@ -9,8 +9,8 @@ import pytest
 from attrs import define, field
 
 from inputs.live import LiveServer
-from inputs.models import BROKEN, VALUE, io
-from inputs.repository import write
+from inputs.models import BROKEN, VALUE, config, copy, io
+from inputs.repository import model, write
 from management.conftest import Serve
 from management.traffic import Traffic, hammered
 
@@ -104,3 +104,25 @@ def test_no_request_fails_and_no_answer_is_out_of_date(serve: Serve, isolation: 
     assert not (strays := operator.strays(traffic)), strays[:5]
     assert len({call.answer for call in traffic.calls}) > RELOADS / 2
     assert server.states(MODEL) == {"1": "READY", "2": "UNAVAILABLE", "3": "UNAVAILABLE"}
+
+
+def test_an_ensemble_serves_while_its_parts_are_replaced(serve: Serve) -> None:
+    steps = """
+        step { model_name: "first" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "m" } }
+        step { model_name: "last" model_version: -1 input_map { key: "X" value: "m" } output_map { key: "Y" value: "Y" } }
+    """
+    files = {
+        **model("first", copy()),
+        **model("last", {"config.pbtxt": config(), "1/model.py": VALUE.format(value=1.0)}),
+        **model("both", {"config.pbtxt": f'platform: "ensemble" {io()} ensemble_scheduling {{ {steps} }}', "1/": ""}),
+    }
+    server = serve(files, "--load-model=both")
+    with hammered(server, "both", 2) as traffic:
+        for number in range(2, 7):
+            server.add("last", {f"{number}/model.py": VALUE.format(value=float(number))})
+            assert server.load("last").status == 200
+            assert server.load("first", {"reload": "always"}).status == 200
+            assert server.output("both") == [float(number)]
+    assert not traffic.failures, traffic.failures[:5]
+    assert {call.answer for call in traffic.calls} <= {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
+    assert server.states("both") == {"1": "READY"}

@@ -15,7 +15,7 @@ from conformance.suite import worker_number
 from layers.sources import ROOT, distributions
 from packages.checkout import clean_environment, clone_to, run, serving
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000), pytest.mark.xdist_group("wheels")]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1000)]
 
 
 @pytest.fixture(scope="module")

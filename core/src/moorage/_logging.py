@@ -83,6 +83,9 @@ class Log:
 
     def close(self) -> None:
         """Close the log file, if there is one; later messages go to standard error."""
+        own = logging.getLogger("moorage")
+        own.handlers, own.propagate = [], True
+        own.setLevel(logging.NOTSET)
         if self._settings.log_file:
             structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
             self._stream.close()

@@ -29,6 +29,7 @@ class Stage:
     entered: threading.Event = field(factory=threading.Event)
     gate: threading.Event = field(factory=threading.Event)
     cancelled: threading.Event = field(factory=threading.Event)
+    steps: threading.Semaphore = field(factory=lambda: threading.Semaphore(0))
     jobs: list[Job] = field(factory=list)
 
 
@@ -88,6 +89,12 @@ class TrialInstance(Instance):
 
     def count(self, job: Job) -> None:
         for number in range(int(job.request.inputs["X"].array[0])):
+            job.sink.send(self._answer(np.array([number], np.float32)), final=False)
+        job.sink.complete()
+
+    def step(self, job: Job) -> None:
+        for number in range(int(job.request.inputs["X"].array[0])):
+            assert self._stage.steps.acquire(timeout=PATIENCE)
             job.sink.send(self._answer(np.array([number], np.float32)), final=False)
         job.sink.complete()
 

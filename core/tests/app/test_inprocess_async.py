@@ -101,6 +101,17 @@ async def test_streams_are_read(make: Make, add: AddModel) -> None:
             server.stream("nobody", numbers(1))
 
 
+async def test_every_response_wakes_who_waits(make: Make, add: AddModel, stage: Stage) -> None:
+    add("step", decoupled=True)
+    async with make() as server:
+        stream = server.stream("step", numbers(3), timeout=PATIENCE)
+        for number in range(3):
+            waiting = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0)
+            stage.steps.release()
+            assert (await waiting)["Y"].tolist() == [number]
+
+
 @pytest.mark.parametrize("way", ["cancel", "with", "drop", "timeout", "task"])
 async def test_a_stream_is_cancelled(make: Make, add: AddModel, stage: Stage, way: str) -> None:
     add("endless", decoupled=True)

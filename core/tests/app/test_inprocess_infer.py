@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -146,6 +147,27 @@ def test_who_waits_no_longer_cancels(open_server: Open, add: AddModel, stage: St
     assert stage.cancelled.wait(PATIENCE)
 
 
+def test_ctrl_c_cancels_and_the_thread_can_ask_again(open_server: Open, add: AddModel, stage: Stage) -> None:
+    add("wait")
+    server = open_server()
+
+    def interrupt() -> None:
+        assert stage.entered.wait(PATIENCE)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    main = threading.get_ident()
+    assert threading.main_thread().ident == main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with ThreadPoolExecutor(1) as pool:
+        interrupting = pool.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.infer("wait", numbers(1))
+        interrupting.result(PATIENCE)
+    stage.gate.set()
+    assert stage.cancelled.wait(PATIENCE)
+    server.submit("wait", numbers(1)).result(PATIENCE)  # so the late answer has been given; it is nobody's
+    assert server.infer("double", numbers(5))["Y"].tolist() == [10]
+
+
 def test_a_future_brings_the_result(open_server: Open, add: AddModel, stage: Stage) -> None:
     add("wait")
     add("fail")
@@ -187,6 +209,9 @@ def test_many_threads_get_their_own_results(open_server: Open) -> None:
 
 async def test_it_can_be_used_where_a_loop_runs(open_server: Open) -> None:
     server = open_server()
+    for _ in range(20):
+        threading.Event().wait(0.005)  # let the model's thread fall asleep
+        server.infer("double", numbers(2), timeout=PATIENCE)
     assert server.infer("double", numbers(2))["Y"].tolist() == [4]
     assert [entry.name for entry in server.index()] == ["double"]
     in_thread = await asyncio.to_thread(server.infer, "double", numbers(3))

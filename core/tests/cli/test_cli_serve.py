@@ -12,7 +12,10 @@ from click.testing import CliRunner, Result
 
 from moorage._app.flags import Flag, name_of, variable_of, without_effect
 from moorage._app.options import ServerOptions
+from moorage._app.protocols import metrics_options
 from moorage._cli.options import server_options
+from moorage._server.http import HttpOptions
+from moorage.errors import InvalidArgument
 
 FIELDS: tuple[attrs.Attribute[Any], ...] = attrs.fields(ServerOptions)
 Parse = Callable[..., Result]
@@ -163,3 +166,31 @@ def test_what_is_missing_can_only_be_switched_off(parse: Parse) -> None:
 def test_flags_without_effect_are_told() -> None:
     options = ServerOptions(trace_level=("OFF",), http_thread_count="4", http_port=9)
     assert [flag for flag, _ in without_effect(options)] == ["--http-thread-count", "--trace-level"]
+
+
+NUMBERS = [field for field in FIELDS if type(field.default) in (int, float)]
+
+
+@pytest.mark.parametrize("field", NUMBERS, ids=lambda field: field.name)
+@pytest.mark.parametrize("value", [10**20, -(10**20), -1])
+def test_numbers_that_nothing_can_mean_are_refused(field: attrs.Attribute[Any], value: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{name_of(field)}={value}: "):
+        ServerOptions(**{field.name: value})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_durations_are_numbers(value: float) -> None:
+    with pytest.raises(InvalidArgument, match=r"^--repository-poll-secs="):
+        ServerOptions(repository_poll_secs=value)
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"^--http-header-forward-pattern '\(\(' is no regular expression: "):
+        HttpOptions(header_forward_pattern="((")
+
+
+def test_metrics_that_are_not_there_can_only_be_switched_off() -> None:
+    off = ("histogram_latencies=false", "counter_latencies=false", "summary_latencies=false")
+    assert not metrics_options(ServerOptions(metrics_config=off)).latencies
+    with pytest.raises(InvalidArgument, match="summary_latencies=true"):
+        metrics_options(ServerOptions(metrics_config=("summary_latencies=true",)))

@@ -62,6 +62,7 @@ class FakeContext:
     calls: list[tuple[float, str]] = field(factory=list)
     scans: list[float] = field(factory=list)
     checks: int = 0
+    check_seconds: float = 1
 
     def note(self, what: str) -> None:
         self.calls.append((self.loop.now - 100, what))
@@ -73,7 +74,7 @@ class FakeContext:
 
     async def doubt(self, model: ModelId, version: int) -> str:
         self.checks += 1
-        await asyncio.sleep(1)
+        await asyncio.sleep(self.check_seconds)
         return self.doubts.get((await self.scan()).models[model].parts().versions[version], "")
 
     def wanted(self) -> frozenset[ModelId]:
@@ -256,6 +257,15 @@ def test_sums_that_match_are_acted_upon_at_once(context: Make, run: Run) -> None
     stage = context({0: snapshot(one), 5: snapshot(both)})
     run(watch(Poll(stage)), 60)
     assert stage.calls == [(2, "load a"), (15, "load a")], "look at 12, at rest at 14, checked at 15"
+
+
+def test_a_check_that_takes_long_is_made_once_and_holds_nothing_up(context: Make, run: Run) -> None:
+    one, both = model("a", v1="x"), model("a", v1="x", v2="whole", summed=[2])
+    script = {0: snapshot(one), 5: snapshot(both), 35: snapshot(both, model("b", v1="x"))}
+    stage = context(script, check_seconds=100)
+    run(watch(Poll(stage)), 200)
+    assert stage.checks == 1
+    assert [call for _, call in stage.calls] == ["load a", "load b", "load a"]
 
 
 def test_the_load_of_a_model_that_has_a_problem_is_not_tried(context: Make, run: Run, caplog: pytest.LogCaptureFixture) -> None:

@@ -163,6 +163,11 @@ def test_a_preferred_size_is_sent_at_once_and_others_wait() -> None:
         assert [one.request.id for one in taken.result(5) or ()] == ["a", "b"]
 
 
+def test_without_a_delay_the_largest_preferred_size_is_taken() -> None:
+    queue = queue_of(*[job(name) for name in "abcdefg"], most=8, preferred_batch_size=(2, 4))
+    assert names(queue) == ["abcd", "ef", "g"]
+
+
 def test_a_delay_that_is_over_takes_whatever_fits() -> None:
     jobs = [job(name, arrived=LONG_AGO) for name in "abcde"]
     queue = queue_of(*jobs, most=8, preferred_batch_size=(2, 4), max_queue_delay_microseconds=1000)

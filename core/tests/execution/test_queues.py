@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -217,3 +218,46 @@ def test_a_bell_closes_its_file_descriptor() -> None:
     del bell
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+class Racing(deque[bells.Bell]):
+    """The sleepers of a queue, with something that another thread does just before or after one joins them."""
+
+    def __init__(self, before: Callable[[], None], after: Callable[[], None]) -> None:
+        super().__init__()
+        self._before, self._after = before, after
+
+    def append(self, bell: bells.Bell) -> None:
+        self._before()
+        super().append(bell)
+        self._after()
+
+
+def nothing() -> None: ...
+
+
+def test_who_falls_asleep_sees_what_came_before_anyone_could_see_it_sleep() -> None:
+    queue, late = FifoQueue(), job("late")
+    queue._sleeping = Racing(lambda: queue.put(late), nothing)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(queue.take).result(5) == [late]
+    assert not queue._sleeping
+
+
+def test_a_ring_that_comes_while_the_taker_turns_back_is_used_up() -> None:
+    queue, late = FifoQueue(), job("late")
+    queue._sleeping = Racing(nothing, lambda: queue.put(late))
+
+    def take_twice() -> list[object]:
+        bells._OWN.bell = bells.LockBell()
+        return [queue.take(), queue.take()]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(take_twice).result(5) == [[late], [late]]
+
+
+def test_closing_while_a_taker_falls_asleep_ends_it() -> None:
+    queue = FifoQueue()
+    queue._sleeping = Racing(queue.close, nothing)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(queue.take).result(5) is None

@@ -172,6 +172,21 @@ def test_instances_that_are_not_wanted_any_more_end(world: World, spec: Callable
     assert world.closed[2:] == ["m_0_0", "model"]
 
 
+def test_instances_end_at_the_swap_not_when_the_last_request_of_old_has_ended(
+    world: World, spec: Callable[[str], VersionSpec]
+) -> None:
+    loader = world.loader()
+    old = loader(spec(groups(2)))
+    new = loader.renew(old, spec(groups(1)))
+    end = threading.Thread(target=old.members[1].thread.stop, daemon=True)
+    loader.relieve(new)
+    end.start()
+    end.join(5)
+    assert world.closed == ["m_0_1"]
+    old.close()
+    new.close()
+
+
 def test_a_group_that_is_another_one_gets_instances_of_its_own(world: World, spec: Callable[[str], VersionSpec]) -> None:
     loader = world.loader()
     named = 'instance_group { name: "other" count: 1 kind: KIND_CPU }'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moorage.control import ModelId
@@ -80,3 +81,22 @@ def test_one_change_follows_another(stage: Stage) -> None:
     assert last.spec.fingerprint == "a#3"
     assert last.continues is stage.loaded[0]
     assert [servable.closed for servable in stage.loaded if servable is not last] == [1] * (len(stage.loaded) - 1)
+
+
+def test_a_version_that_is_leaving_is_not_continued_by_a_retry(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(retries=1)
+    stage.have("m", {1: "a#1"})
+    handle = stage.acquire("m")
+    stage.broken.add("a#2")
+    stage.want("m", {1: "a#2"})
+    stage.pools["load"].begin()
+    stage.release("m")
+    task = stage.want("m", {1: "a#2"})
+    stage.finish()
+    stage.broken.clear()
+    stage.finish()
+    assert task.result().error is None
+    assert stage.serving.get("m").continues is None
+    stage.let_go(handle)
+    stage.finish_all()
+    assert [servable.closed for servable in stage.loaded] == [1, 0]

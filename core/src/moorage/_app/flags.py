@@ -14,6 +14,8 @@ from attrs import frozen
 from moorage.errors import InvalidArgument
 
 METADATA = "flag"
+GREATEST = 2**31 - 1
+"""What a number may be at most: gRPC and timers take no more."""
 
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ class Flag:
     metavar: str = ""
     inert: bool = False
     least: int = 0
-    most: int | None = None
+    most: int = GREATEST
     lower: bool = False
     level: bool = False
 
@@ -95,7 +97,7 @@ def _check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     wrong = ""
     if flag.choices and value not in flag.choices:
         wrong = f"one of {', '.join(flag.choices)}"
-    elif isinstance(value, int | float) and not (flag.least <= value and (flag.most is None or value <= flag.most)):
-        wrong = f"a number from {flag.least}" + (" up" if flag.most is None else f" to {flag.most}")
+    elif isinstance(value, int | float) and not flag.least <= value <= flag.most:
+        wrong = f"a number from {flag.least}" + (" up" if flag.most == GREATEST else f" to {flag.most}")
     if wrong:
         raise InvalidArgument(f"{name_of(attribute)}={value}: write {wrong}")

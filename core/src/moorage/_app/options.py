@@ -79,7 +79,9 @@ class ServerOptions:
     http_address: str = _http("127.0.0.1", "Address to listen on; 0.0.0.0 opens the server to the network.", metavar="ADDRESS")
     http_port: int = _http(8000, "Port for HTTP; 0 takes a free one.", most=LAST_PORT)
     reuse_http_port: bool = _http(False, "Let several servers listen on the same port.")
-    http_max_input_size: int = _http(64 << 20, "Greatest size of a request's body in bytes, also after decompression.")
+    http_max_input_size: int = _http(
+        64 << 20, "Greatest size of a request's body in bytes, also after decompression.", least=1, most=1 << 40
+    )
     http_header_forward_pattern: str = _http(
         "", "Headers whose names match this regular expression become request parameters.", metavar="REGEX"
     )

@@ -12,6 +12,9 @@ from moorage._server.http import HttpOptions, HttpServer, build_app, parse_restr
 from moorage._server.metrics import MetricsOptions, metrics_app, metrics_registry, text_page
 from moorage.errors import InvalidArgument
 
+_NO_METRICS = ("histogram_latencies=false", "summary_latencies=false")
+"""Settings that switch off what is not there."""
+
 
 class Protocols:
     """The protocols that the options ask for. The options are checked when it is made."""
@@ -82,6 +85,8 @@ def metrics_options(options: ServerOptions) -> MetricsOptions:
     """Raises InvalidArgument for a setting that is none."""
     latencies = True
     for text in options.metrics_config:
+        if text in _NO_METRICS:
+            continue
         if text not in ("counter_latencies=true", "counter_latencies=false"):
             raise InvalidArgument(f"--metrics-config '{text}': write counter_latencies=true or counter_latencies=false")
         latencies = text.endswith("=true")

@@ -69,6 +69,11 @@ def own_bell() -> Bell:
     return bell
 
 
+def leave_own_bell() -> None:
+    """Have the calling thread get a new bell: the old one may still be rung for what the thread no longer waits for."""
+    _OWN.bell = None
+
+
 def _new() -> Bell:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # no file descriptors left

@@ -6,8 +6,9 @@ import asyncio
 import threading
 from concurrent.futures import Future
 
+from moorage._execution.bells import Bell, leave_own_bell, own_bell
 from moorage._inference import InferenceService, OneResponse
-from moorage.errors import DeadlineExceeded, MoorageError
+from moorage.errors import DeadlineExceeded, Internal, MoorageError
 from moorage.server.results import InferResult, result_of
 from moorage.types import InferRequest, InferResponse, Sink
 
@@ -15,31 +16,44 @@ from moorage.types import InferRequest, InferResponse, Sink
 class Waiting:
     """The answer to a request, for one thread that waits for it."""
 
-    __slots__ = ("_answer", "_answered", "_request")
+    __slots__ = ("_answer", "_bell", "_request")
 
-    def __init__(self, request: InferRequest) -> None:
+    def __init__(self, request: InferRequest, bell: Bell) -> None:
         self._request = request
+        self._bell = bell
         self._answer: InferResponse | MoorageError | None = None
-        self._answered = threading.Lock()  # the cheapest thing that one thread can wait on and another can open
-        self._answered.acquire()
 
     def answered(self, answer: InferResponse | MoorageError) -> None:
         """Note the answer, once; from the model's thread."""
         if self._answer is None:
             self._answer = answer
-            self._answered.release()
+            self._bell.ring()
 
-    def result(self, timeout: float | None) -> InferResult:
-        """Wait for the answer. Raises its error, or DeadlineExceeded; who waits no longer marks the request as cancelled."""
-        try:
-            self._answered.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
-        except BaseException:  # Ctrl-C
-            self._request.cancelled = True
-            raise
+    def result(self) -> InferResult:
+        """Wait for the answer. Raises its error."""
+        self._bell.wait()
         if self._answer is None:
-            self._request.cancelled = True
-            raise overdue(self._request, timeout)
+            raise Internal("the bell of a thread was rung for nothing")
         return result_of(self._answer, self._request)
+
+
+class Deadline:
+    """A bell that is waited for so many seconds; then the request is cancelled."""
+
+    def __init__(self, request: InferRequest, seconds: float) -> None:
+        self._request = request
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def ring(self) -> None:
+        self._lock.release()
+
+    def wait(self) -> None:
+        """Raises DeadlineExceeded."""
+        if not self._lock.acquire(timeout=max(0.0, self._seconds)):
+            self._request.cancelled = True
+            raise overdue(self._request, self._seconds)
 
 
 class PendingResult(Future[InferResult]):
@@ -70,10 +84,17 @@ class PendingResult(Future[InferResult]):
 
 
 def wait(inference: InferenceService, request: InferRequest, timeout: float | None) -> InferResult:
-    """Run a request and wait on this thread."""
-    waiting = Waiting(request)
-    submit(inference, request, OneResponse(waiting.answered, request.model_name), unary=True)
-    return waiting.result(timeout)
+    """Run a request and wait on this thread. Raises its error, and DeadlineExceeded. A thread that is interrupted cancels."""
+    waiting = Waiting(request, own_bell() if timeout is None else Deadline(request, timeout))
+    try:
+        submit(inference, request, OneResponse(waiting.answered, request.model_name), unary=True)
+        return waiting.result()
+    except MoorageError:
+        raise
+    except BaseException:  # Ctrl-C: the answer may come yet, and ring
+        request.cancelled = True
+        leave_own_bell()
+        raise
 
 
 def submit(inference: InferenceService, request: InferRequest, sink: Sink, *, unary: bool) -> None:

@@ -14,11 +14,14 @@ from moorage._execution.ensemble.plan import Plan, Step, compiled
 from moorage._execution.servable import Servable
 from moorage._execution.statistics import Execution, Recorder, total
 from moorage._lifecycle.serving import Handle, ServingMap
+from moorage._logging import get_logger
 from moorage._repository.spec import VersionSpec
 from moorage.config.schema import Ensembling, ModelConfig, TransactionPolicy
 from moorage.control import ModelId
 from moorage.errors import InvalidArgument, MoorageError
 from moorage.types import InferRequest, InferResponse, Sink, Tensor
+
+log = get_logger("moorage.execution")
 
 
 class Ensemble(Servable):
@@ -144,6 +147,8 @@ def load_ensemble(
             raise InvalidArgument(f"ensemble '{config.name}': step {index} (model '{step.model_name}'): {error}") from error
         parts[index] = part.config
     plan = compiled(config, address, parts)
+    if isinstance(config.scheduling, Ensembling) and config.scheduling.max_inflight_requests:
+        log.warning("max_inflight_requests of an ensemble has no effect yet", model=config.name)
     config = evolve(config, model_transaction_policy=TransactionPolicy(decoupled=plan.decoupled))
     return Ensemble(config, spec.version, plan, labels, serving)
 

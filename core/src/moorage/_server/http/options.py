@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -39,6 +40,13 @@ class Restriction:
         return Secret(self.value)
 
 
+def _check_pattern(_: object, __: object, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InvalidArgument(f"--http-header-forward-pattern '{pattern}' is no regular expression: {error}") from error
+
+
 @frozen
 class HttpOptions:
     """Settings of the HTTP server. `port` 0 takes any free port; `metrics_port` None serves no metrics."""
@@ -50,7 +58,7 @@ class HttpOptions:
     metrics_address: str = ""
     """Empty for the same as `address`."""
     metrics_port: int | None = 8002
-    header_forward_pattern: str = ""
+    header_forward_pattern: str = field(default="", validator=_check_pattern)
     """Headers whose name holds a match of this regular expression become request parameters; empty for none."""
     restricted: Mapping[str, Restriction] = field(factory=dict)
     """By group of endpoints."""
