@@ -51,7 +51,7 @@ def test_a_server_that_still_loads_ends_when_it_is_told_to(tmp_path: Path, ports
     (version / "model.py").write_text(STUCK)
     (version.parent / "config.pbtxt").write_text(config())
     flags = [f"--{name}-port={port}" for name, port in zip(("http", "grpc", "metrics"), ports, strict=True)]
-    command = [Path(sys.executable).with_name("moorage"), "serve", f"--model-repository={tmp_path / 'models'}", *flags]
+    command = [str(Path(sys.executable).with_name("moorage")), "serve", f"--model-repository={tmp_path / 'models'}", *flags]
     log = tmp_path / "log"
     with log.open("wb") as file:
         process = subprocess.Popen([*command, "--exit-timeout-secs=1"], stderr=file, stdout=file)

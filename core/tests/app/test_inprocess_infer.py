@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from moorage._execution.bells import own_bell
 from moorage.errors import DeadlineExceeded, Internal, ModelError, NotFound, RequestError, Unsupported
 from moorage.server import InferResult, RequestedOutput, Server
 from moorage.types import DataType
@@ -155,13 +156,14 @@ def test_ctrl_c_cancels_and_the_thread_can_ask_again(open_server: Open, add: Add
         assert stage.entered.wait(PATIENCE)
         signal.pthread_kill(main, signal.SIGINT)
 
-    main = threading.get_ident()
+    bell, main = own_bell(), threading.get_ident()
     assert threading.main_thread().ident == main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with ThreadPoolExecutor(1) as pool:
         interrupting = pool.submit(interrupt)
         with pytest.raises(KeyboardInterrupt):
             server.infer("wait", numbers(1))
         interrupting.result(PATIENCE)
+    assert own_bell() is not bell, "the answer that nobody waits for rings the old one"
     stage.gate.set()
     assert stage.cancelled.wait(PATIENCE)
     server.submit("wait", numbers(1)).result(PATIENCE)  # so the late answer has been given; it is nobody's

@@ -183,6 +183,20 @@ def test_a_step_that_is_refused_fails_the_request() -> None:
     assert (str(sink.error), sink.ends) == ("queue is full", 1)
 
 
+def test_nothing_is_started_after_a_step_that_is_refused() -> None:
+    started: list[str] = []
+
+    def call(step: Step, request: InferRequest, sink: Sink) -> None:
+        started.append(step.model)
+        if step.model != "copy":
+            raise ModelError("queue is full")
+        answer(sink, 2)
+
+    sink = Collected()
+    Flow(plan(FORK, left=COPY, right=COPY), InferRequest("e", {}), sink, call).begin({"A": tensor(1)})
+    assert (len(started), sink.ends) == (2, 1)
+
+
 def test_a_cancelled_request_starts_no_further_step() -> None:
     models, sink, request = Models(), Collected(), InferRequest("e", {})
     Flow(plan(CHAIN, last=COPY), request, sink, models.call).begin({"A": tensor(1)})

@@ -151,7 +151,7 @@ def test_a_request_whose_client_has_gone_is_not_run() -> None:
     assert (thread.recorder.cancelled, thread.recorder.fail.count, thread.recorder.success.count) == (1, 1, 1)
 
 
-class Speechless(Exception):  # noqa: N818  a model's own
+class Speechless(Exception):  # a model's own
     """An exception that raises when it is asked what it is."""
 
     def __str__(self) -> str:

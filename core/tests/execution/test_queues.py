@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from queue import SimpleQueue
 
 import pytest
 from hypothesis import given, settings
@@ -89,9 +90,9 @@ def test_a_delay_ends_by_itself() -> None:
     assert queue.take() == [alone]
 
 
-def asleep(queue: FifoQueue) -> None:
+def asleep(queue: FifoQueue | BatchQueue) -> None:
     """Wait until a taker sleeps."""
-    while not queue._sleeping:
+    while not (queue._sleeping if isinstance(queue, FifoQueue) else queue._changed._waiters):
         time.sleep(0)
 
 
@@ -104,12 +105,11 @@ async def test_requests_of_one_turn_of_the_loop_are_handed_over_at_its_end(queue
         while (batch := queue.take()) is not None:
             loop.call_soon_threadsafe(taken.put_nowait, batch)
 
-    taker = threading.Thread(target=take)
+    taker = threading.Thread(target=take, daemon=True)
     taker.start()
     queue.put(job("first"))
     assert await asyncio.wait_for(taken.get(), 5)
-    if isinstance(queue, FifoQueue):
-        await asyncio.to_thread(asleep, queue)
+    await asyncio.to_thread(asleep, queue)
     jobs = [job(str(number)) for number in range(3)]
     for item in jobs:
         queue.put(item)
@@ -131,7 +131,7 @@ class Takers:
         self.all_taken = threading.Event()
         self._queue = queue
         self._count = count
-        self._threads = [threading.Thread(target=self._take) for _ in range(3)]
+        self._threads = [threading.Thread(target=self._take, daemon=True) for _ in range(3)]
         for thread in self._threads:
             thread.start()
 
@@ -174,7 +174,7 @@ async def test_nothing_is_lost_between_many_givers_and_takers(make: Callable[[],
 def test_a_loop_that_has_ended_does_not_keep_requests() -> None:
     queue = FifoQueue()
     taken: list[list[Job] | None] = []
-    taker = threading.Thread(target=lambda: taken.extend(iter(queue.take, None)))
+    taker = threading.Thread(target=lambda: taken.extend(iter(queue.take, None)), daemon=True)
     taker.start()
     asleep(queue)
     first, second = job("1"), job("2")
@@ -195,7 +195,7 @@ def test_a_bell_wakes_its_thread_once_for_each_ring(make: Callable[[], bells.Bel
     bell = make()
     bell.ring()
     bell.wait()
-    waiter = threading.Thread(target=bell.wait)
+    waiter = threading.Thread(target=bell.wait, daemon=True)
     waiter.start()
     waiter.join(0.02)
     assert waiter.is_alive()
@@ -236,11 +236,17 @@ class Racing(deque[bells.Bell]):
 def nothing() -> None: ...
 
 
+def on_a_thread(work: Callable[[], object]) -> object:
+    """What `work` gives on a thread of its own, which is left behind if it never ends."""
+    results: SimpleQueue[object] = SimpleQueue()
+    threading.Thread(target=lambda: results.put(work()), daemon=True).start()
+    return results.get(timeout=5)
+
+
 def test_who_falls_asleep_sees_what_came_before_anyone_could_see_it_sleep() -> None:
     queue, late = FifoQueue(), job("late")
     queue._sleeping = Racing(lambda: queue.put(late), nothing)
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(queue.take).result(5) == [late]
+    assert on_a_thread(queue.take) == [late]
     assert not queue._sleeping
 
 
@@ -252,12 +258,10 @@ def test_a_ring_that_comes_while_the_taker_turns_back_is_used_up() -> None:
         bells._OWN.bell = bells.LockBell()
         return [queue.take(), queue.take()]
 
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(take_twice).result(5) == [[late], [late]]
+    assert on_a_thread(take_twice) == [[late], [late]]
 
 
 def test_closing_while_a_taker_falls_asleep_ends_it() -> None:
     queue = FifoQueue()
     queue._sleeping = Racing(queue.close, nothing)
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(queue.take).result(5) is None
+    assert on_a_thread(queue.take) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,13 +51,13 @@ async def test_the_one_response_arrives_however_the_model_ends() -> None:
     response, error = InferResponse([]), Unavailable("not now")
 
     def post(mailbox: Mailbox, answered: Any) -> None:
-        OneResponse(mailbox, answered, "m").send(response, final=True)
-        early = OneResponse(mailbox, answered, "m")
+        OneResponse(partial(mailbox.post, answered), "m").send(response, final=True)
+        early = OneResponse(partial(mailbox.post, answered), "m")
         early.send(response, final=False)
         early.complete()
-        OneResponse(mailbox, answered, "m").fail(error)
-        OneResponse(mailbox, answered, "m").send(InferResponse([], error=error), final=True)
-        OneResponse(mailbox, answered, "m").complete()
+        OneResponse(partial(mailbox.post, answered), "m").fail(error)
+        OneResponse(partial(mailbox.post, answered), "m").send(InferResponse([], error=error), final=True)
+        OneResponse(partial(mailbox.post, answered), "m").complete()
 
     *given, none = await delivered(post)
     assert given == [response, response, error, error]
@@ -65,7 +66,7 @@ async def test_the_one_response_arrives_however_the_model_ends() -> None:
 
 async def test_several_responses_are_refused() -> None:
     def post(mailbox: Mailbox, answered: Any) -> None:
-        sink = OneResponse(mailbox, answered, "m")
+        sink = OneResponse(partial(mailbox.post, answered), "m")
         sink.send(InferResponse([]), final=False)
         sink.send(InferResponse([]), final=True)
 

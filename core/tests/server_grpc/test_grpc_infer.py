@@ -199,4 +199,4 @@ def test_a_response_that_protobuf_cannot_carry_is_no_answer_lost(client: Any, in
     with pytest.raises(grpc.RpcError) as caught:
         client.stub.ModelInfer(client.request("large", A=ONE), timeout=10)
     assert caught.value.code() is grpc.StatusCode.INTERNAL
-    assert "model 'large'" in caught.value.details()
+    assert "model 'large'" in str(caught.value.details())

@@ -128,7 +128,8 @@ async def test_versions_limit_a_load_and_an_unload(client: Any, admin: Any, give
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"versions": ""}, {"versions": "1;2"}, {"versions": True}, {"versions": -1}, {"versions": [1]}, {"version": "1"}]
+    "parameters",
+    [{"versions": ""}, {"versions": "1;2"}, {"versions": True}, {"versions": -1}, {"versions": [1]}, {"version": "1"}],
 )
 async def test_an_unload_that_is_limited_wrongly_unloads_nothing(client: Any, admin: Any, parameters: dict[str, Any]) -> None:
     answer = await client.post("/v2/repository/models/ident/unload", {"parameters": parameters})

@@ -91,10 +91,10 @@ def test_accept_encoding(header: str, coding: str) -> None:
 
 
 def test_many_empty_members_cost_what_they_are_long() -> None:
-    members = gzip.compress(b"") * 20_000
+    members = gzip.compress(b"") * 100_000
     began = time.process_time()
     assert decompress(members, "gzip", 1000) == b""
-    assert time.process_time() - began < 2, "the rest of the body is copied for each member"
+    assert time.process_time() - began < 4, "the rest of the body is copied for each member"
 
 
 @pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 5000])

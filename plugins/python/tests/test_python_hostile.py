@@ -13,8 +13,9 @@ import pytest
 
 from moorage.errors import MoorageError
 from moorage.types import Job
+from moorage_python.runtime.failures import TritonModelException
 from moorage_python.runtime.imports import ImportContext
-from moorage_python.runtime.responses import InferenceResponse, TritonModelException
+from moorage_python.runtime.responses import InferenceResponse
 from moorage_python.runtime.tracing import describe
 
 Serve = Callable[..., Any]

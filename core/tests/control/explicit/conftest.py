@@ -158,9 +158,7 @@ async def make_world(tmp_path: Path) -> AsyncIterator[Callable[..., World]]:
             folder.mkdir(exist_ok=True)
         opened = Repositories([str(folder) for folder in folders], registry, namespacing=namespacing)
         serving: ServingMap[Any] = ServingMap()
-        manager: Manager[Any] = Manager(
-            make_version, load_threads=2, on_change=lambda change: None, serving=serving
-        )
+        manager: Manager[Any] = Manager(make_version, load_threads=2, on_change=lambda change: None, serving=serving)
         control = ModelControl(opened, manager, ControlSettings(initial_models=initial))
         worlds.append(World(tmp_path, control, manager, serving))
         return worlds[-1]

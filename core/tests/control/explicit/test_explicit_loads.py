@@ -22,8 +22,7 @@ async def test_a_load_answers_when_the_model_serves(world: World) -> None:
     world.model("m")
     world.going_on.clear()
     load = asyncio.create_task(world.load("m"))
-    await world.until(lambda: bool(world.index()))
-    assert world.index() == [("m", 1, "LOADING")]
+    await world.until(lambda: world.index() == [("m", 1, "LOADING")])
     assert not load.done()
     world.going_on.set()
     await load
@@ -135,6 +134,14 @@ async def test_names_that_are_nowhere(world: World) -> None:
         await world.load("ghost")
     await world.unload("ghost")
     assert not world.control.wanted()
+
+
+async def test_nothing_is_kept_of_a_model_that_went_before_it_was_read(world: World) -> None:
+    await world.control.scan()
+    (outcome,) = await world.control.want([ModelId("gone")])
+    assert outcome.error is not None
+    assert not world.control.wanted()
+    assert not world.manager.failed()
 
 
 async def test_a_repository_that_cannot_be_read_is_not_taken_for_empty(world: World) -> None:

@@ -21,14 +21,14 @@ def absent_routes() -> list[HTTPRouteHandler]:
 
 
 def _shared_memory_routes() -> list[HTTPRouteHandler]:
-    @get([f"/v2/{kind}/status" for kind in _KINDS], opt=_MEMORY, summary="No region is registered", sync_to_thread=False)
+    @get([f"/v2/{kind}/status" for kind in _KINDS], opt=_MEMORY, include_in_schema=False, sync_to_thread=False)
     def regions() -> list[Any]:
         return []
 
     @get(
         [f"/v2/{kind}/region/{{name:str}}/status" for kind in _KINDS],
         opt=_MEMORY,
-        summary="No region is registered",
+        include_in_schema=False,
         sync_to_thread=False,
     )
     def region(request: AnyRequest) -> None:
@@ -37,7 +37,7 @@ def _shared_memory_routes() -> list[HTTPRouteHandler]:
     @post(
         [f"/v2/{kind}/region/{{name:str}}/register" for kind in _KINDS],
         opt=_MEMORY,
-        summary="Not supported",
+        include_in_schema=False,
         sync_to_thread=False,
     )
     def register(request: AnyRequest) -> None:
@@ -50,7 +50,7 @@ def _shared_memory_routes() -> list[HTTPRouteHandler]:
         [path for kind in _KINDS for path in (f"/v2/{kind}/unregister", f"/v2/{kind}/region/{{name:str}}/unregister")],
         opt=_MEMORY,
         status_code=200,
-        summary="No region is registered",
+        include_in_schema=False,
         sync_to_thread=False,
     )
     def unregister() -> Response[bytes]:
@@ -64,7 +64,7 @@ def _trace_route() -> HTTPRouteHandler:
         ["/v2/trace/setting", "/v2/models/{name:str}/trace/setting"],
         http_method=[HttpMethod.GET, HttpMethod.POST],
         opt={"api": "trace"},
-        summary="Not supported",
+        include_in_schema=False,
         sync_to_thread=False,
     )
     def trace_settings() -> None:
