@@ -92,7 +92,7 @@ def test_a_delay_ends_by_itself() -> None:
 
 def asleep(queue: FifoQueue | BatchQueue) -> None:
     """Wait until a taker sleeps."""
-    while not (queue._sleeping if isinstance(queue, FifoQueue) else queue._changed._waiters):
+    while not (queue._sleeping if isinstance(queue, FifoQueue) else queue._changed._waiters):  # type: ignore[attr-defined]
         time.sleep(0)
 
 
@@ -117,7 +117,8 @@ async def test_requests_of_one_turn_of_the_loop_are_handed_over_at_its_end(queue
         assert len(queue) == jobs.index(item) + 1
     found: list[Job] = []
     while len(found) < 3:
-        found += await asyncio.wait_for(taken.get(), 5) or []
+        batch = await asyncio.wait_for(taken.get(), 5)
+        found += batch or []
     assert found == jobs
     queue.close()
     taker.join(5)

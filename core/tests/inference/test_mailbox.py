@@ -40,8 +40,11 @@ async def test_all_that_waits_is_delivered_in_one_turn_and_in_order() -> None:
 async def test_one_that_fails_keeps_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
     response = InferResponse([])
 
+    def fails(_result: object) -> None:
+        raise ZeroDivisionError
+
     def post(mailbox: Mailbox, answered: Any) -> None:
-        mailbox.post(lambda _result: 1 / 0, response)
+        mailbox.post(fails, response)
         mailbox.post(answered, response)
 
     assert await delivered(post) == [response]

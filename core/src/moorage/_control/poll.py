@@ -29,7 +29,7 @@ class Poll(ControlMode):
 
     async def start(self) -> list[Outcome]:
         """Load all models whose files are at rest, as far as two looks can tell; the others are left to `run`."""
-        look = await self._look()
+        look = await self._look(report=False)
         look.snapshot.require_readable()
         if self.context.settle_seconds > 0:
             await self._pause(self._decide(look).due or 0)
@@ -80,10 +80,11 @@ class Poll(ControlMode):
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
-    async def _look(self) -> Look:
+    async def _look(self, *, report: bool = True) -> Look:
         began = self._now()
         snapshot = await self.context.scan()
-        self._report(snapshot)
+        if report:
+            self._report(snapshot)
         return Look(snapshot, began, self._now())
 
     def _report(self, snapshot: Snapshot) -> None:
