@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,9 @@ def no_thread_is_left(stage: Stage) -> Iterator[None]:
     yield
     stage.gate.set()
     started = {thread for thread in set(threading.enumerate()) - before if not thread.name.startswith("asyncio_")}
+    deadline = time.monotonic() + PATIENCE
     for thread in started:
+        while thread.ident is None and time.monotonic() < deadline:
+            time.sleep(0)  # another thread is just starting it
         thread.join(PATIENCE)
     assert not [thread for thread in started if thread.is_alive()]

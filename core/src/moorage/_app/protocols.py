@@ -27,13 +27,11 @@ class Protocols:
         self._grpc = grpc_options(options)
 
     def servers(self, engine: Engine) -> list[HttpServer | GrpcServer]:
-        """Servers of the engine, to be started in this order."""
-        made: list[HttpServer | GrpcServer] = []
+        """Servers of the engine, to be started in this order: HTTP last, so that who finds it ready finds gRPC, too."""
+        made: list[HttpServer | GrpcServer] = [self.grpc(engine)] if self._options.allow_grpc else []
         if self._options.allow_http or self._options.allow_metrics:
             app = build_app(engine.inference, engine.admin, self._http) if self._options.allow_http else None
             made.append(HttpServer(app, self._http, metrics=metrics_app(engine.admin, self._metrics)))
-        if self._options.allow_grpc:
-            made.append(self.grpc(engine))
         return made
 
     def addresses(self, servers: Sequence[HttpServer | GrpcServer]) -> dict[str, str]:

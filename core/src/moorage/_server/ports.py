@@ -12,11 +12,15 @@ from moorage.errors import MoorageError
 from moorage.types import InferRequest, InferResponse, Sink
 
 
-class InferencePort(Protocol):
-    """The inference service, as protocols use it."""
+class SubmitPort(Protocol):
+    """The inference service for whoever takes answers by a sink."""
 
     def submit(self, request: InferRequest, sink: Sink) -> None:
         """Start a request; its answers go to the sink. Raises at once if the request is refused."""
+
+
+class InferencePort(SubmitPort, Protocol):
+    """The inference service for whoever runs on its event loop."""
 
     def start(self, request: InferRequest, answered: Callable[[InferResponse | MoorageError], None]) -> None:
         """Run a request that has exactly one response; `answered` is called later, on the event loop on which this is called.
@@ -35,7 +39,7 @@ class ServedModel(Protocol):
     def config(self) -> ModelConfig: ...
 
 
-class LookupPort(InferencePort, Protocol):
+class LookupPort(SubmitPort, Protocol):
     """The inference service for protocols that must look at a model before they submit to it."""
 
     def model(self, name: str, version: int = ...) -> ServedModel:
