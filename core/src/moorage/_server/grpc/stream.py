@@ -10,7 +10,7 @@ from moorage._server.grpc.decode import Parsed, decode, parse, read_version
 from moorage._server.grpc.encode import encode_end, encode_failure, encode_refusal, encode_streamed
 from moorage._server.grpc.infer import fail
 from moorage._server.grpc.lane import Call
-from moorage._server.ports import InferencePort
+from moorage._server.ports import SubmitPort
 from moorage.errors import MoorageError
 from moorage.types import InferRequest, InferResponse
 
@@ -21,7 +21,7 @@ ERROR_AS_STATUS: Final = ("triton_grpc_error", "true")
 class StreamInference:
     """Reads the requests of a stream and starts each at once."""
 
-    def __init__(self, inference: InferencePort, pattern: re.Pattern[str] | None) -> None:
+    def __init__(self, inference: SubmitPort, pattern: re.Pattern[str] | None) -> None:
         self._inference = inference
         self._pattern = pattern
 
