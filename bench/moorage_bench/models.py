@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 IDENTITY = "identity"
+SLOW = "slow"
 SIMPLE = "simple"
 LARGE = "large"
 
@@ -79,6 +80,14 @@ def identity_repository(root: Path, parameters: Mapping[str, str] | None = None)
     ]
     _write(root / IDENTITY / "config.pbtxt", _IDENTITY_CONFIG + "".join(lines))
     _write(root / IDENTITY / "1/model.py", _IDENTITY_MODEL)
+    return root
+
+
+def slow_repository(root: Path, seconds: float) -> Path:
+    """A Python model beside what is there whose `initialize` takes that long."""
+    _write(root / SLOW / "config.pbtxt", _IDENTITY_CONFIG)
+    initialize = f"    def initialize(self, args):\n        import time\n\n        time.sleep({seconds})\n\n"
+    _write(root / SLOW / "1/model.py", _IDENTITY_MODEL.replace("    def execute(", initialize + "    def execute(", 1))
     return root
 
 

@@ -88,6 +88,12 @@ def test_reloads_are_measured_beside_none(plan: Plan) -> None:
     assert all(len(values) == plan.rounds and min(values) > 0 for point in points for values in point.readings.values())
 
 
+def test_a_slow_load_is_measured_beside_none(plan: Plan) -> None:
+    points = SETS["slow_load"](plan)
+    assert [point.title for point in points] == ["p99, load / none", "slowest, load / none"]
+    assert all(len(values) == plan.rounds and min(values) > 0 for point in points for values in point.readings.values())
+
+
 def test_a_reload_that_is_refused_is_told(plan: Plan, stub_side: StubSide) -> None:
     report = Report()
     cli.run(["reload"], evolve(plan, sides=evolve(plan.sides, moorage=stub_side("moorage", "--no-loads"))), report)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from moorage_bench.measure import Point
 from moorage_bench.plan import Plan
-from moorage_bench.sets import grpc_identity, http_identity, memory, onnx_json, overhead, poll, reload, scan
+from moorage_bench.sets import grpc_identity, http_identity, memory, onnx_json, overhead, poll, reload, scan, slow_load
 
 Set = Callable[[Plan], list[Point]]
 """Measures. Raises MissingPeerError when a side or a tool cannot be had, LoadError when a side answers wrongly."""
@@ -19,5 +19,6 @@ SETS: Mapping[str, Set] = {
     "scan": scan.measure,
     "poll": poll.measure,
     "reload": reload.measure,
+    "slow_load": slow_load.measure,
     "memory": memory.measure,
 }

@@ -38,7 +38,7 @@ class _Side:
         quiet = sorted(load.latencies(self.server, request, seconds))
         with self._reloading():
             busy = sorted(load.latencies(self.server, request, seconds))
-        values = (_p99(busy) / _p99(quiet), busy[-1] / quiet[-1], _p99(busy) * 1e3, busy[-1] * 1e3)
+        values = (p99(busy) / p99(quiet), busy[-1] / quiet[-1], p99(busy) * 1e3, busy[-1] * 1e3)
         self.found.append(dict(zip(_MEASURES, values, strict=True)))
         return values[0]
 
@@ -91,5 +91,6 @@ def _point(readers: dict[str, _Side], rounds: int, title: str) -> Point:
     return Point(title, "x" if ratio else "ms", MOORAGE, TRITON, values, _AIM if ratio else None)
 
 
-def _p99(ordered: list[float]) -> float:
+def p99(ordered: list[float]) -> float:
+    """The 99th percentile of values that are in order."""
     return ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
