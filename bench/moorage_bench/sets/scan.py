@@ -18,13 +18,18 @@ _AIM = Aim(4.0, at_most=True)
 
 def measure(plan: Plan) -> list[Point]:
     """Seconds for one look at all models, each with a configuration and one version of one file."""
+    return beside_walk(plan, scanner, "models")
+
+
+def beside_walk(plan: Plan, make: Callable[[Path], Callable[[], int]], what: str) -> list[Point]:
+    """Seconds for what `make` gives for a repository of many models; it says how many models it has found."""
     repository = many_models(plan.workspace, plan.models)
-    scan = scanner(repository)
-    found = scan()
+    look = make(repository)
+    found = look()
     if found != plan.models:
         raise LoadError(f"moorage found {found} models where there are {plan.models}")
-    title = f"{plan.models} models"
-    sides = {"moorage": timed(scan), "os.walk": timed(lambda: walk(repository))}
+    title = f"{plan.models} {what}"
+    sides = {"moorage": timed(look), "os.walk": timed(lambda: walk(repository))}
     return [Point(title, "s", "moorage", "os.walk", in_turn(plan, title, sides), _AIM)]
 
 

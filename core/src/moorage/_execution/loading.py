@@ -63,14 +63,13 @@ class Loader:
         files = spec.files
         if files.path is None or files.model_path is None:
             raise Unsupported(f"model '{spec.id}': its repository {spec.repository} is not on this machine")
-        settings, parsed = self._settings, self._given(spec)
-        config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
+        parsed, config = self._prepared(spec)
         _refuse_unsupported(config)
         if isinstance(config.scheduling, Ensembling):
             return load_ensemble(config, spec, read_labels(config, files.model_path), self._serving)
         loaded = self._load_files(config, spec, files.path, files.model_path)
         try:
-            return self._serve(loaded, self._completed(parsed, loaded, config.backend), spec, files.model_path)
+            return self._serve(loaded, parsed, spec, files.model_path)
         except BaseException:
             loaded.close()
             raise
@@ -85,11 +84,13 @@ class Loader:
         """A servable that `renew` has made takes over."""
         renewed.relieve()
 
-    def _given(self, spec: VersionSpec) -> ParsedConfig:
-        """The configuration as written, with what plugins know without looking into the model's file."""
-        if not self._settings.auto_complete:
-            return spec.parsed
-        return completion.from_plugins(spec.parsed, spec.files, self._registry.completers)
+    def _prepared(self, spec: VersionSpec) -> tuple[ParsedConfig, ModelConfig]:
+        """The configuration as written, with what plugins fill in, and as the backend is given it."""
+        settings, parsed = self._settings, spec.parsed
+        if settings.auto_complete:
+            parsed = completion.from_plugins(parsed, spec.files, self._registry.completers)
+        platforms = self._registry.platforms
+        return parsed, completion.prepare(parsed, settings.gpus, platforms, auto_complete=settings.auto_complete)
 
     def _load_files(self, config: ModelConfig, spec: VersionSpec, path: Path, model_path: Path) -> LoadedModel:
         places = placements(config)
@@ -111,16 +112,12 @@ class Loader:
         except Exception as error:
             raise ModelError(f"model '{config.name}' version {spec.version}: {described(error)}") from error
 
-    def _completed(self, parsed: ParsedConfig, loaded: LoadedModel, backend: str) -> ParsedConfig:
-        """The configuration with what the model's file declares."""
-        signature = loaded.signature()
-        if signature is None or not self._settings.auto_complete:
-            return parsed
-        return completion.from_signature(parsed, signature, self._settings.default_max_batch_size_of(backend))
-
     def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, model_path: Path) -> Servable:
-        signature = loaded.signature()
-        config = completion.finish(parsed, signature, self._settings.gpus, self._registry.platforms)
+        signature, settings = loaded.signature(), self._settings
+        if signature is not None and settings.auto_complete:
+            size = settings.default_max_batch_size_of(parsed.config.backend)
+            parsed = completion.from_signature(parsed, signature, size)
+        config = completion.finish(parsed, signature, settings.gpus, self._registry.platforms)
         labels = read_labels(config, model_path)
         queue = queue_for(config)
         crew = Crew(loaded, queue, f"model '{config.name}' version {spec.version}", keep=spec)
@@ -142,8 +139,7 @@ class Loader:
         """
         if isinstance(old, Ensemble):
             return self(spec)
-        settings, parsed = self._settings, self._given(spec)
-        config = completion.prepare(parsed, settings.gpus, self._registry.platforms, auto_complete=settings.auto_complete)
+        _, config = self._prepared(spec)
         return renewed(old, config.instance_group, spec.files.model_path)
 
     def _backend(self, config: ModelConfig) -> Backend:
