@@ -23,7 +23,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 GROUPS = {"serve": (), "client": ("demo-client",), "test": ("test", "demo-client")}
 DEMO_PLUGINS = ("plugins/onnx", "plugins/python")
-EXTRAS = {"plugins/onnx": "[cpu]"}  # a choice that the plugin leaves open
+EXTRAS = {"plugins/onnx": "[cpu]", "plugins/tensorflow": "[cpu]"}  # a choice that the plugin leaves open
 
 
 def say(text: str) -> None:
@@ -67,9 +67,11 @@ def uv_environment() -> dict[str, str]:
     for pip_name, uv_name in (("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), ("PIP_EXTRA_INDEX_URL", "UV_INDEX")):
         if os.environ.get(pip_name):
             env.setdefault(uv_name, os.environ[pip_name])
-    wheels = os.environ.get("PIP_FIND_LINKS", "")
-    if wheels and Path(wheels).is_dir():
+    wheels = os.environ.get("PIP_FIND_LINKS", "nowhere")
+    if Path(wheels).is_dir():
         env.setdefault("UV_FIND_LINKS", wheels)
+    if not any(Path(wheels).glob(f"torch-*-cp{sys.version_info.major}{sys.version_info.minor}-*")):
+        env.setdefault("UV_TORCH_BACKEND", "cpu")  # else torch would bring CUDA along
     return env
 
 

@@ -28,7 +28,7 @@ from moorage.config import parse_text
 from moorage.config.schema import ModelConfig
 from moorage.control import ModelId
 from moorage.errors import ConfigError, InvalidArgument, ModelError, MoorageError, PluginError, Unsupported
-from moorage.storage import Entry, Storage
+from moorage.storage import Entry, Progress, Storage, unseen
 from moorage.types import DataType, InferRequest, InferResponse, Tensor
 
 SIGNATURE = Signature(inputs=(TensorSpec("X", DataType.FP32, (-1, 3)),), outputs=(TensorSpec("Y", DataType.FP32, (-1, 3)),))
@@ -43,7 +43,7 @@ class NoStorage(Storage):
     def read(self, url: str, path: str) -> bytes:
         raise NotImplementedError
 
-    def download(self, url: str, paths: Sequence[str], target: Path) -> None:
+    def download(self, url: str, entries: Sequence[Entry], target: Path, progress: Progress = unseen) -> None:
         raise NotImplementedError
 
 

@@ -17,7 +17,7 @@ from moorage._repository import Repositories
 from moorage._repository.sums import parse
 from moorage.control import ModelId
 from moorage.errors import NotFound
-from moorage.storage import Entry, Storage
+from moorage.storage import Entry, Progress, Storage, unseen
 
 Write = Callable[[Mapping[str, str]], Path]
 Make = Callable[..., Repositories]
@@ -99,8 +99,8 @@ class FarStorage(Storage):
     def read(self, url: str, path: str) -> bytes:
         return self.files[path].encode()
 
-    def download(self, url: str, paths: Sequence[str], target: Path) -> None:
-        for path in paths:
+    def download(self, url: str, entries: Sequence[Entry], target: Path, progress: Progress = unseen) -> None:
+        for path in (entry.path for entry in entries):
             copy = target / path
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(self.files[path])

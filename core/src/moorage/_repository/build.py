@@ -19,7 +19,7 @@ from moorage.config.parsed import ParsedConfig
 from moorage.config.platforms import ENSEMBLE, KNOWN
 from moorage.config.schema import Ensembling, ModelConfig, SequenceBatching
 from moorage.errors import ConfigError, Fault, NotFound
-from moorage.storage import InPlaceStorage
+from moorage.storage import Entry, InPlaceStorage
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,13 @@ def _version(model: ModelFolder, version: int, parsed: ParsedConfig, content: by
         repository=model.repository.url,
         folder=model.folder.name,
         identity=of_identity(model.folder, version, parsed) if _has_plain_instances(parsed.config) else "",
+        entries=_entries(model, version),
     )
+
+
+def _entries(model: ModelFolder, version: int) -> tuple[Entry, ...]:
+    others = {str(other) for other in model.folder.versions if other != version}
+    return tuple(e for e in model.folder.entries if not e.is_dir and e.path.partition("/")[0] not in others)
 
 
 def _has_plain_instances(config: ModelConfig) -> bool:

@@ -61,7 +61,7 @@ def _is_config(path: str) -> bool:
 def _lines(entries: Iterable[Entry]) -> str:
     return "\n".join(
         f"{path}\t{size}\t{fingerprint}"
-        for path, size, fingerprint, is_dir in entries
+        for path, size, fingerprint, is_dir, _ in entries
         if (not is_dir or fingerprint) and not transient(path)
     )
 

@@ -67,7 +67,7 @@ def read_layout(entries: Iterable[Entry]) -> Layout:
     grouped: dict[str, list[Entry]] = {}
     root_files = set()
     for entry in entries:
-        path, size, fingerprint, is_dir = entry
+        path, size, fingerprint, is_dir, checksum = entry
         head, slash, rest = path.partition("/")
         if not slash and not is_dir:
             root_files.add(path)
@@ -76,7 +76,7 @@ def read_layout(entries: Iterable[Entry]) -> Layout:
             if group is None:
                 group = grouped[head] = []
             if rest or (is_dir and fingerprint):
-                group.append(Entry(rest, size, fingerprint, is_dir))
+                group.append(Entry(rest, size, fingerprint, is_dir, checksum))
     folders = {name: read_folder(name, grouped[name]) for name in sorted(grouped) if not _hidden(name)}
     return Layout(folders, _mistake(folders, root_files))
 
@@ -89,7 +89,7 @@ def read_folder(name: str, entries: list[Entry]) -> Folder:
     """A model's folder from its entries, whose paths are relative to it."""
     entries.sort()
     heads = set()
-    for path, _, _, is_dir in entries:
+    for path, _, _, is_dir, _ in entries:
         head, slash, _ = path.partition("/")
         if slash or is_dir:
             heads.add(head)

@@ -34,10 +34,10 @@ class Repository:
         with self._translated():
             return self.storage.read(self.url, path)
 
-    def download(self, paths: Sequence[str], target: Path) -> None:
+    def download(self, entries: Sequence[Entry], target: Path) -> None:
         """Bring files to the same relative paths below the folder `target`."""
         with self._translated():
-            self.storage.download(self.url, paths, target)
+            self.storage.download(self.url, entries, target)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from attrs import field, frozen
 from moorage.backend import VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.control import ModelId
-from moorage.storage import Storage
+from moorage.storage import Entry, Storage
 
 
 @frozen(eq=False)
@@ -32,6 +32,8 @@ class VersionSpec:
     folder: str
     """The model's folder below the repository."""
     identity: str = ""
+    entries: tuple[Entry, ...] = ()
+    """The files of this version and those that all versions share, paths below the model's folder."""
 
 
 @frozen(eq=False)

@@ -16,7 +16,7 @@ from typing import Final
 from moorage._repository.layout import SUMS
 from moorage._repository.scan import ModelFolder
 from moorage.errors import StorageError
-from moorage.storage import InPlaceStorage
+from moorage.storage import Entry, InPlaceStorage
 
 _LINE: Final = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]{64}) [ *](?P<path>.+)")
 _ESCAPES: Final = {r"\\": "\\", r"\n": "\n", r"\r": "\r"}
@@ -46,16 +46,16 @@ def doubt(model: ModelFolder, version: int) -> str:
         return f"{SUMS}: {error}"
     if not sums:
         return f"{SUMS} lists no file"
-    files = model.folder.files()
+    files = {entry.path: entry for entry in model.folder.entries if not entry.is_dir}
     missing = [path for path in sums if f"{version}/{path}" not in files]
     if missing:
         return f"{SUMS} lists '{missing[0]}', which is not there{f' ({len(missing)} files are missing)' if missing[1:] else ''}"
-    wrong = next((path for path, digest in sums.items() if _digest(model, f"{version}/{path}") != digest), None)
+    wrong = next((path for path, digest in sums.items() if _digest(model, files[f"{version}/{path}"]) != digest), None)
     return "" if wrong is None else f"'{wrong}' does not match its sum in {SUMS}"
 
 
-def _digest(model: ModelFolder, path: str) -> str:
-    with _local(model, f"{model.folder.name}/{path}") as file:
+def _digest(model: ModelFolder, entry: Entry) -> str:
+    with _local(model, entry) as file:
         try:
             with file.open("rb") as content:
                 return hashlib.file_digest(content, "sha256").hexdigest()
@@ -64,12 +64,13 @@ def _digest(model: ModelFolder, path: str) -> str:
 
 
 @contextmanager
-def _local(model: ModelFolder, path: str) -> Iterator[Path]:
-    """A file of the repository on this machine: where it lies, or a copy that is removed afterwards."""
+def _local(model: ModelFolder, entry: Entry) -> Iterator[Path]:
+    """A file of the model on this machine: where it lies, or a copy that is removed afterwards."""
     storage, url = model.repository.storage, model.repository.url
+    path = f"{model.folder.name}/{entry.path}"
     if isinstance(storage, InPlaceStorage):
         yield storage.local_path(url) / path
         return
     with tempfile.TemporaryDirectory(prefix="moorage-sums-") as folder:
-        model.repository.download([path], Path(folder))
+        model.repository.download([entry._replace(path=path)], Path(folder))
         yield Path(folder) / path

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from moorage._storage.urls import LOCAL, local_path
 from moorage.errors import StorageError
-from moorage.storage import UNREADABLE, Entry, InPlaceStorage
+from moorage.storage import UNREADABLE, Entry, InPlaceStorage, Progress, unseen
 
 
 class LocalStorage(InPlaceStorage):
@@ -44,15 +44,16 @@ class LocalStorage(InPlaceStorage):
         except OSError as error:
             raise StorageError(f"cannot read {file}: {error.strerror}") from error
 
-    def download(self, url: str, paths: Sequence[str], target: Path) -> None:
+    def download(self, url: str, entries: Sequence[Entry], target: Path, progress: Progress = unseen) -> None:
         root = self.local_path(url)
-        for path in paths:
-            copy = target / path
+        for entry in entries:
+            copy = target / entry.path
             try:
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(root / path, copy)
+                shutil.copyfile(root / entry.path, copy)
             except OSError as error:
-                raise StorageError(f"cannot copy {root / path} to {copy}: {error.strerror}") from error
+                raise StorageError(f"cannot copy {root / entry.path} to {copy}: {error.strerror}") from error
+            progress(entry.size)
 
     def local_path(self, url: str) -> Path:
         return local_path(url)

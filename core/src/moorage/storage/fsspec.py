@@ -1,0 +1,150 @@
+"""Storage over fsspec: what is the same for every store. A plugin adds its URLs, credentials, fingerprints and errors."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from moorage.errors import MoorageError, StorageError, described
+from moorage.storage.base import Entry, Progress, Storage, unseen
+from moorage.storage.transfer import Source, Transfer, persistently
+
+logger = logging.getLogger(__name__)
+
+Info = Mapping[str, Any]
+"""What fsspec tells of a file: "name", "size", "type", and what the store adds."""
+
+
+@frozen(eq=False)
+class Place:
+    """Where a URL leads: a file system of fsspec's, and a folder in it ("bucket/models", without a slash at its end)."""
+
+    filesystem: Any
+    root: str
+    container: str = ""
+    """What must exist for an empty listing to be believed ("bucket"); empty if the root itself must."""
+
+
+class FsspecStorage(Storage):
+    """Lists, reads and downloads through a file system of fsspec's. One object for all URLs of its schemes.
+
+    File systems are made without fsspec's caches: each `list` asks the store.
+    """
+
+    fingerprint_fields: ClassVar[Sequence[str]] = (
+        "ETag",
+        "etag",
+        "generation",
+        "mtime",
+        "created",
+        "LastModified",
+        "last_modified",
+    )
+    """Fields of a file's info that are part of its fingerprint, beside its size, as far as they are there."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Place] = {}
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def connect(self, url: str) -> Place:
+        """Understand a URL and choose the credentials. Called once for each URL; asks nothing of the store if it can.
+
+        Pass `skip_instance_cache=True, use_listings_cache=False` to the file system. Raises InvalidArgument for a URL that
+        cannot be meant, saying what was understood and what to write, and StorageError for credentials that cannot be read.
+        """
+
+    def explain(self, error: Exception, url: str) -> str:
+        """What an error of the store means, and the next step, without any secret; empty for one that is not known."""
+        return ""
+
+    def transient(self, error: Exception) -> bool:
+        """Whether the same call may well work when it is tried again."""
+        return isinstance(error, ConnectionError | TimeoutError)
+
+    def fingerprint(self, info: Info) -> str:
+        """Changes whenever the content of the file does, and never otherwise as far as the store can tell."""
+        return "-".join(str(info[name]).strip('"') for name in ("size", *self.fingerprint_fields) if info.get(name) is not None)
+
+    def checksum(self, info: Info) -> str:
+        """What the store says of the content: "md5:…" or "crc32c:…", hexadecimal; empty if it says nothing."""
+        return ""
+
+    def list(self, url: str) -> tuple[Entry, ...]:
+        place = self.place(url)
+        with self._explained(url):
+            found = persistently(lambda: place.filesystem.find(place.root, detail=True), self.transient)
+            if not found:
+                self.confirm(place)
+        return tuple(self._entries(url, place, found))
+
+    def read(self, url: str, path: str) -> bytes:
+        place = self.place(url)
+        with self._explained(url, path):
+            return bytes(persistently(lambda: place.filesystem.cat_file(_below(place.root, path)), self.transient))
+
+    def download(self, url: str, entries: Sequence[Entry], target: Path, progress: Progress = unseen) -> None:
+        place = self.place(url)
+
+        def look() -> Mapping[str, str]:
+            return {entry.path: entry.fingerprint for entry in self.list(url)}
+
+        def fetch(path: str, start: int, end: int) -> bytes:
+            return bytes(place.filesystem.cat_file(_below(place.root, path), start=start, end=end))
+
+        with self._explained(url):
+            Transfer(Source(fetch, look, self.transient), target, progress).bring(entries)
+
+    def place(self, url: str) -> Place:
+        """Where the URL leads; connects at the first call. Raises as `connect` does."""
+        with self._lock:
+            found = self._places.get(url)
+            if found is None:
+                with self._explained(url):
+                    found = self._places[url] = self.connect(url)
+            return found
+
+    def confirm(self, place: Place) -> None:
+        """Raises FileNotFoundError (or what the store raises) unless the place exists, of which a listing has shown nothing."""
+        place.filesystem.ls(place.container or place.root, detail=False)
+
+    def _entries(self, url: str, place: Place, found: Mapping[str, Info]) -> Iterator[Entry]:
+        prefix = f"{place.root}/" if place.root and not place.root.endswith("/") else place.root
+        for name, info in found.items():
+            path = name.removeprefix(prefix)
+            if info.get("type") == "directory" or path.endswith("/") or not path or path == place.root:
+                continue  # markers, by which consoles show folders
+            if not name.startswith(prefix) or any(part in ("", ".", "..") for part in path.split("/")):
+                logger.warning("model repository %s: '%s' was skipped, its path has an empty or relative part", url, path)
+                continue
+            yield Entry(path, int(info.get("size") or 0), self.fingerprint(info), checksum=self.checksum(info))
+
+    @contextmanager
+    def _explained(self, url: str, path: str = "") -> Iterator[None]:
+        where = f"model repository {url}" + (f", file {path}" if path else "")
+        try:
+            yield
+        except MoorageError:
+            raise
+        except Exception as error:
+            told = self.explain(error, url) or _usual(error) or f"{type(error).__name__}: {described(error)}"
+            raise StorageError(f"{where}: {told}") from error
+
+
+def _below(root: str, path: str) -> str:
+    return f"{root.rstrip('/')}/{path}" if root else path
+
+
+def _usual(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it does not exist: create it or correct the URL"
+    if isinstance(error, PermissionError):
+        return "access was refused: check the credentials and what they allow (listing and reading)"
+    return ""
