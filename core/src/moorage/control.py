@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
@@ -114,6 +114,10 @@ class ControlContext(Protocol):
     @property
     def settle_seconds(self) -> float: ...
 
+    @property
+    def max_loaded_models(self) -> int:
+        """How many models may be loaded at a time, 0 for any number."""
+
     async def scan(self) -> Snapshot:
         """Look at the repositories."""
 
@@ -125,6 +129,12 @@ class ControlContext(Protocol):
 
     def wanted(self) -> frozenset[ModelId]:
         """The models that are wanted now, loaded, loading or failed."""
+
+    def idle(self) -> Mapping[ModelId, int]:
+        """The models that serve and run no request now, with the time of their last one in milliseconds since the epoch.
+
+        0 stands for a model that has not been asked yet.
+        """
 
     async def want(self, models: Sequence[ModelId], options: LoadOptions | None = None) -> list[Outcome]:
         """Have these models loaded as the last scan found them; returns when each serves or has failed.
@@ -168,3 +178,14 @@ class ControlMode(ABC):
     @abstractmethod
     async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
         """A client asks for a model, or for some of its versions, to be unloaded. Raises as `load` does."""
+
+
+@runtime_checkable
+class Summoning(Protocol):
+    """What a control mode offers that loads a model when a request for it comes in."""
+
+    async def summon(self, name: str) -> None:
+        """A request asks for a model that does not serve. When this returns the model is looked for once more.
+
+        Many requests may ask at the same time. Raises what keeps the model from being loaded.
+        """

@@ -15,6 +15,7 @@ MODELS = Path(__file__).parent / "models"
 
 class TestOnnxBackend(BackendTests):
     backend = OnnxBackend
+    strings_are_text = True
 
     def add_sub(self) -> ModelCase:
         config = ModelConfig(
@@ -27,6 +28,14 @@ class TestOnnxBackend(BackendTests):
 
     def identities(self) -> Mapping[DataType, ModelCase]:
         return {datatype: self.identity(datatype) for datatype in DataType if datatype is not DataType.INVALID}
+
+    def with_weights(self) -> ModelCase:
+        config = ModelConfig(
+            name="table",
+            input=(ModelInput("ROW", DataType.INT64, dims=(-1,)),),
+            output=(ModelOutput("VALUES", DataType.FP32, (-1, 8)),),
+        )
+        return ModelCase(MODELS / "table.onnx", config, "model.onnx", main="model.onnx")
 
     def identity(self, datatype: DataType) -> ModelCase:
         config = ModelConfig(

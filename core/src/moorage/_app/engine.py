@@ -17,7 +17,7 @@ from moorage._lifecycle.manager import Manager
 from moorage._lifecycle.serving import ServingMap
 from moorage._logging import get_logger
 from moorage._plugins import Registry
-from moorage.control import Outcome
+from moorage.control import Outcome, Summoning
 from moorage.errors import Internal, InvalidArgument
 from moorage.hookspecs import StateChange
 
@@ -43,7 +43,7 @@ class Parts:
         self.options = options
         self.registry = wiring.load_plugins(options.block_plugin)
         self.mode = self.registry.control_mode(options.model_control_mode)
-        if options.load_model and options.model_control_mode != "explicit":
+        if options.load_model and options.model_control_mode in {"none", "poll"}:
             raise InvalidArgument("--load-model needs --model-control-mode=explicit; other modes choose the models themselves")
         self.repositories = wiring.repositories(options, self.registry)
         self.serving: ServingMap[Servable] = ServingMap()
@@ -60,9 +60,10 @@ class Engine:
         self._parts = parts
         serving = parts.serving
         self._manager = self._make_manager(serving)
-        self._control = ModelControl(parts.repositories, self._manager, wiring.control_settings(parts.options))
+        self._control = ModelControl(parts.repositories, self._manager, serving, wiring.control_settings(parts.options))
         self._mode = parts.mode(self._control)
-        self.inference = InferenceService(serving, asyncio.get_running_loop())
+        summon = self._mode.summon if isinstance(self._mode, Summoning) else None
+        self.inference = InferenceService(serving, asyncio.get_running_loop(), summon)
         self.admin = AdminService(
             serving=serving,
             manager=self._manager,

@@ -31,12 +31,15 @@ class ServerOptions:
     model_control_mode: str = _repository(
         "none",
         "Which models are loaded, and when: none (all, at start), explicit (when a client asks), poll (what lies in the "
-        "repositories, which are watched), or a mode that a plugin adds.",
+        "repositories, which are watched), on_demand (at the first request), or a mode that a plugin adds.",
         metavar="MODE",
         lower=True,
     )
     load_model: tuple[str, ...] = _repository.many(
-        "A model to load at start in mode explicit; may be given several times, * alone means all.", metavar="NAME"
+        "A model to load at start in mode explicit or on_demand; may be given several times, * alone means all.", metavar="NAME"
+    )
+    max_loaded_models: int = _repository(
+        0, "How many models mode on_demand keeps loaded, those that were asked last; 0 for any number."
     )
     repository_poll_secs: float = _repository(15.0, "Seconds between two looks at the repositories in mode poll.")
     repository_settle_secs: float = _repository(

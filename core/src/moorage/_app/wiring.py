@@ -82,6 +82,7 @@ def control_settings(options: ServerOptions) -> ControlSettings:
         initial_models=options.load_model,
         poll_seconds=options.repository_poll_secs,
         settle_seconds=options.repository_settle_secs,
+        max_loaded_models=options.max_loaded_models,
     )
 
 

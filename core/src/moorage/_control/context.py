@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from moorage._control.wishes import Reading, Wish, beside, orphans, resolve, without
 from moorage._execution import Servable
 from moorage._lifecycle.manager import Manager
+from moorage._lifecycle.serving import ServingMap
 from moorage._repository import Repositories, RepositorySnapshot
 from moorage._repository.spec import ModelSpec
 from moorage.control import LoadOptions, ModelId, Outcome, Snapshot
@@ -32,15 +33,23 @@ class ControlSettings:
     initial_models: Sequence[str] = ()
     poll_seconds: float = 15.0
     settle_seconds: float = 2.0
+    max_loaded_models: int = 0
     reader_threads: int = 4
 
 
 class ModelControl:
     """The `ControlContext` of the server. All methods run on its event loop."""
 
-    def __init__(self, repositories: Repositories, manager: Manager[Servable], settings: ControlSettings) -> None:
+    def __init__(
+        self,
+        repositories: Repositories,
+        manager: Manager[Servable],
+        serving: ServingMap[Servable],
+        settings: ControlSettings,
+    ) -> None:
         self._repositories = repositories
         self._manager = manager
+        self._serving = serving
         self._settings = settings
         self._readers = ThreadPoolExecutor(settings.reader_threads, thread_name_prefix="repository")
         self._snapshot = RepositorySnapshot({})
@@ -59,6 +68,10 @@ class ModelControl:
     @property
     def settle_seconds(self) -> float:
         return self._settings.settle_seconds
+
+    @property
+    def max_loaded_models(self) -> int:
+        return self._settings.max_loaded_models
 
     async def scan(self) -> Snapshot:
         ticket = next(self._tickets)
@@ -80,6 +93,14 @@ class ModelControl:
     def made_of_requests(self) -> frozenset[ModelId]:
         """The wanted models whose files came with a load, not from a repository."""
         return frozenset(model for model, wish in self._wishes.items() if not wish.listed)
+
+    def idle(self) -> Mapping[ModelId, int]:
+        busy = self._serving.busy()
+        return {
+            model: max((version.statistics().last_inference_ms for version in versions.values()), default=0)
+            for model, versions in self._serving.models().items()
+            if model not in busy
+        }
 
     async def want(self, models: Sequence[ModelId], options: LoadOptions | None = None) -> list[Outcome]:
         given = options or AS_IT_STANDS

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from moorage._execution import Servable
 from moorage._inference import journal
 from moorage._inference.answer import Answer, Answered, Mailbox, OneResponse, resolving
-from moorage._lifecycle.serving import ServingMap
-from moorage.errors import MoorageError, Unavailable, Unsupported
+from moorage._lifecycle.serving import Handle, ServingMap
+from moorage.errors import Cancelled, Internal, MoorageError, NotFound, Unavailable, Unsupported, described
 from moorage.types import LATEST, InferRequest, InferResponse, Sink
 
 
 class InferenceService:
     """Finds the model of a request, checks the request against it, and has it run."""
 
-    def __init__(self, serving: ServingMap[Servable], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        serving: ServingMap[Servable],
+        loop: asyncio.AbstractEventLoop,
+        summon: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        """`summon`, if there is one, is asked to load a model that does not serve before a request for it is refused."""
         self._serving = serving
+        self._summon = summon
+        self._waiting: set[asyncio.Task[None]] = set()
         self._loop = loop
         self._mailbox = Mailbox(loop)
         self._refusal: str = ""
@@ -45,7 +54,16 @@ class InferenceService:
     def _take(self, request: InferRequest, sink: Sink, unary: bool) -> None:
         if self._refusal:
             raise Unavailable(self._refusal)
-        handle = self._serving.acquire(request.model_name, request.model_version)
+        try:
+            handle = self._serving.acquire(request.model_name, request.model_version)
+        except (NotFound, Unavailable):
+            if self._summon is None:
+                raise
+            self._loop.call_soon_threadsafe(self._await, self._summon, request, sink, unary)
+            return
+        self._run(handle, request, sink, unary)
+
+    def _run(self, handle: Handle[Servable], request: InferRequest, sink: Sink, unary: bool) -> None:
         try:
             if unary and handle.servable.config.decoupled:
                 raise Unsupported(f"model '{request.model_name}' is decoupled: use a streaming call (ModelStreamInfer)")
@@ -54,6 +72,26 @@ class InferenceService:
         except BaseException:
             handle.release()
             raise
+
+    def _await(self, summon: Callable[[str], Awaitable[None]], request: InferRequest, sink: Sink, unary: bool) -> None:
+        task = self._loop.create_task(self._summoned(summon, request, sink, unary))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _summoned(self, summon: Callable[[str], Awaitable[None]], request: InferRequest, sink: Sink, unary: bool) -> None:
+        """Run a request when its model has been loaded for it; whatever keeps it from running goes to its sink."""
+        try:
+            await summon(request.model_name)
+            if self._refusal:
+                raise Unavailable(self._refusal)
+            if request.cancelled:
+                raise Cancelled("the request was cancelled while its model was loaded")
+            self._run(self._serving.acquire(request.model_name, request.model_version), request, sink, unary)
+        except MoorageError as error:
+            journal.refused(request, error)
+            sink.fail(error)
+        except Exception as error:  # noqa: BLE001  the request must be answered
+            sink.fail(Internal(f"model '{request.model_name}' could not be loaded: {described(error)}"))
 
     def start(self, request: InferRequest, answered: Answered) -> None:
         """Run a request that has one response; `answered` is called later, on the service's event loop, which calls this.

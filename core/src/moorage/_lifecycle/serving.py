@@ -135,6 +135,16 @@ class ServingMap(Generic[S]):
             for model_id, slots in models.items()
         }
 
+    def busy(self) -> frozenset[ModelId]:
+        """The models that requests hold now."""
+        named = self._table.models
+        return frozenset(
+            model_id
+            for models in named.values()
+            for model_id, slots in models.items()
+            if any(slot.held for slot in slots.values())
+        )
+
     def publish(self, model_id: ModelId, slots: Mapping[int, Slot[S]]) -> None:
         """Have exactly these versions of a model serve, none if empty: one replacement of the whole map."""
         old = self._table

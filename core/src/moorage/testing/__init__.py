@@ -5,11 +5,12 @@ This room needs pytest, which `moorage` itself does not install.
 
 import pytest
 
-pytest.register_assert_rewrite("moorage.testing.backend_tests")
+pytest.register_assert_rewrite("moorage.testing.backend_suite")
 
 from moorage.testing.backend_tests import BackendTests  # noqa: E402 - after the line above
+from moorage.testing.corruption import Mutant  # noqa: E402
 from moorage.testing.driving import Recorder, Runner  # noqa: E402
-from moorage.testing.model_case import ModelCase  # noqa: E402
+from moorage.testing.model_case import Files, ModelCase  # noqa: E402
 from moorage.testing.repository import RepositoryBuilder  # noqa: E402
 
-__all__ = ["BackendTests", "ModelCase", "Recorder", "RepositoryBuilder", "Runner"]
+__all__ = ["BackendTests", "Files", "ModelCase", "Mutant", "Recorder", "RepositoryBuilder", "Runner"]

@@ -159,7 +159,7 @@ async def make_world(tmp_path: Path) -> AsyncIterator[Callable[..., World]]:
         opened = Repositories([str(folder) for folder in folders], registry, namespacing=namespacing)
         serving: ServingMap[Any] = ServingMap()
         manager: Manager[Any] = Manager(make_version, load_threads=2, on_change=lambda change: None, serving=serving)
-        control = ModelControl(opened, manager, ControlSettings(initial_models=initial))
+        control = ModelControl(opened, manager, serving, ControlSettings(initial_models=initial))
         worlds.append(World(tmp_path, control, manager, serving))
         return worlds[-1]
 

@@ -1,0 +1,1 @@
+"""The parts of `moorage.testing.BackendTests`."""

@@ -1,0 +1,1 @@
+"""Stores for tests, on this machine: emulators, and a proxy that stands before them and breaks things."""

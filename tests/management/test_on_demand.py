@@ -1,0 +1,155 @@
+"""Mode on_demand: the first request loads a model, and the one that was not asked for the longest time makes room."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import moorage
+from inputs.models import io
+from moorage.errors import NotFound, Unavailable
+from moorage.testing import RepositoryBuilder
+
+CONFIG = f'backend: "python"\n{io()}'
+SOURCE = """
+    import numpy as np
+    import triton_python_backend_utils as pb_utils
+
+    class TritonPythonModel:
+        def execute(self, requests):
+            answers = []
+            for request in requests:
+                value = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+                answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", value + {add})]))
+            return answers
+"""
+X = np.array([1.0], np.float32)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> RepositoryBuilder:
+    builder = RepositoryBuilder(tmp_path / "models")
+    for add, name in enumerate("abc"):
+        builder.python(name, SOURCE.format(add=add), config=CONFIG)
+    return builder
+
+
+Start = Callable[..., moorage.Server]
+
+
+@pytest.fixture
+def start(repository: RepositoryBuilder) -> Iterator[Start]:
+    started: list[moorage.Server] = []
+
+    def make(**options: object) -> moorage.Server:
+        server = moorage.Server(model_repository=str(repository.path), model_control_mode="on_demand", **options)
+        started.append(server.start())
+        return server
+
+    yield make
+    for server in started:
+        server.close()
+
+
+def ask(server: moorage.Server, name: str) -> float:
+    return float(server.infer(name, {"X": X})["Y"][0])
+
+
+def loaded(server: moorage.Server) -> str:
+    return "".join(sorted(entry.name for entry in server.index(ready=True)))
+
+
+def test_least_recently_used_model_makes_room(start: Start) -> None:
+    server = start(max_loaded_models=2)
+    assert loaded(server) == ""
+    assert server.ready()
+    seen = []
+    for name in "abca":
+        assert ask(server, name) == 1 + "abc".index(name)
+        seen.append(loaded(server))
+    assert seen == ["a", "ab", "bc", "ac"]
+
+
+def test_many_first_requests_share_one_load(start: Start) -> None:
+    server = start()
+    with ThreadPoolExecutor(8) as clients:
+        assert set(clients.map(lambda _: ask(server, "b"), range(32))) == {2.0}
+    (statistics,) = server.statistics("b")
+    assert statistics.inference_count == 32
+
+
+def test_model_in_use_is_not_unloaded(start: Start, repository: RepositoryBuilder) -> None:
+    gate = SOURCE.format(add=5).replace("answers = []", "import held; held.wait(); answers = []")
+    repository.python("slow", gate, config=CONFIG)
+    held = threading.Event()
+    entered = threading.Event()
+
+    class Held:
+        @staticmethod
+        def wait() -> None:
+            entered.set()
+            assert held.wait(20)
+
+    import sys
+
+    sys.modules["held"] = Held  # type: ignore[assignment]
+    try:
+        server = start(max_loaded_models=1)
+        pending = server.submit("slow", {"X": X})
+        assert entered.wait(20)
+        with pytest.raises(Unavailable, match=r"--max-loaded-models"):
+            ask(server, "a")
+        assert loaded(server) == "slow"
+        held.set()
+        assert float(pending.result(20)["Y"][0]) == 6
+        assert ask(server, "a") == 1
+        assert loaded(server) == "a"
+    finally:
+        held.set()
+        del sys.modules["held"]
+
+
+def test_unknown_model_is_not_found(start: Start) -> None:
+    with pytest.raises(NotFound, match=r"'nobody' is in no model repository"):
+        ask(start(), "nobody")
+
+
+def test_broken_model_says_why_and_is_tried_again_when_it_has_changed(start: Start, repository: RepositoryBuilder) -> None:
+    repository.python("a", "import no_such_module_xyz", config=CONFIG)
+    server = start(max_loaded_models=1)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"'a' cannot be loaded: .*no_such_module_xyz"):
+            ask(server, "a")
+    assert ask(server, "b") == 2
+    repository.python("a", SOURCE.format(add=7), config=CONFIG)
+    server.load("a")
+    assert ask(server, "a") == 8
+
+
+def test_clients_may_load_and_unload(start: Start) -> None:
+    server = start(max_loaded_models=2, load_model=("c",))
+    server.load("a")
+    server.load("b")
+    assert loaded(server) == "ab"
+    server.unload("a")
+    assert loaded(server) == "b"
+    assert ask(server, "a") == 1
+
+
+def test_http_request_loads_its_model(start: Start) -> None:
+    import tritonclient.http as client
+
+    server = start(max_loaded_models=1)
+    with client.InferenceServerClient(f"127.0.0.1:{server.serve_http(0)}") as http:
+        x = client.InferInput("X", [1], "FP32")
+        x.set_data_from_numpy(X)
+        for name in "ab":
+            assert http.infer(name, [x]).as_numpy("Y")[0] == 1 + "abc".index(name)
+        with pytest.raises(client.InferenceServerException, match="no model repository") as refused:
+            http.infer("nobody", [x])
+        assert refused.value.status() == "404"
