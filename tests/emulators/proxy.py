@@ -51,7 +51,7 @@ class Proxy:
         self.most_at_once = 0
         """The largest number of requests that were under way at the same time."""
         self.closing = threading.Event()
-        self._used: Counter[int] = Counter()
+        self._used: Counter[Fault] = Counter()
         self._under_way = 0
         self._lock = threading.Lock()
         self._server = _Server(self, tls)
@@ -107,8 +107,8 @@ class Proxy:
                 self._under_way -= 1
 
     def _due(self, fault: Fault) -> bool:
-        number = self._used[id(fault)]
-        self._used[id(fault)] += 1
+        number = self._used[fault]
+        self._used[fault] += 1
         return fault.skip <= number < fault.skip + fault.times
 
 

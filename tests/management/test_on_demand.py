@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ Start = Callable[..., moorage.Server]
 def start(repository: RepositoryBuilder) -> Iterator[Start]:
     started: list[moorage.Server] = []
 
-    def make(**options: object) -> moorage.Server:
+    def make(**options: Any) -> moorage.Server:
         server = moorage.Server(model_repository=str(repository.path), model_control_mode="on_demand", **options)
         started.append(server.start())
         return server

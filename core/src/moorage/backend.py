@@ -61,6 +61,8 @@ class Signature:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    batches: bool | None = None
+    """Whether the first dimensions are the batch. None: the file does not say, and they are taken for it if they have any size."""
 
 
 @frozen

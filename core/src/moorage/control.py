@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
-from moorage.errors import ErrorRecord, StorageError
+from moorage.errors import ErrorRecord, StorageError, Unavailable
 
 
 class ModelId(NamedTuple):
@@ -160,6 +160,9 @@ class ControlMode(ABC):
     name: ClassVar[str]
     """What `--model-control-mode` says."""
 
+    clients_decide: ClassVar[bool] = False
+    """Whether clients say what is loaded; what nobody has asked for is then no business of `moorage plan`."""
+
     def __init__(self, context: ControlContext) -> None:
         self.context = context
 
@@ -174,6 +177,16 @@ class ControlMode(ABC):
     @abstractmethod
     async def load(self, name: str, options: LoadOptions) -> list[Outcome]:
         """A client asks for a model. Raises Unavailable, naming the mode and the flag, if clients have no say in this mode."""
+
+    async def reload(self) -> list[Outcome]:
+        """A client asks for everything that is loaded to be loaded again, as it lies in the repositories now.
+
+        Returns what became of each model. Raises as `load` does; the default is for modes in which clients have no say.
+        """
+        raise Unavailable(
+            f"cannot reload models: in model control mode {self.name.upper()} clients have no say in what is loaded; start the "
+            "server with --model-control-mode=explicit"
+        )
 
     @abstractmethod
     async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:

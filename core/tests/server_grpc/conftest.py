@@ -26,7 +26,7 @@ from moorage._admin.values import (
 from moorage._server.grpc import GrpcOptions, GrpcServer
 from moorage.config.schema import ModelConfig, TransactionPolicy
 from moorage.control import LoadOptions
-from moorage.errors import Internal, ModelError, MoorageError, NotFound, RequestError, Unavailable
+from moorage.errors import Internal, ModelError, MoorageError, NotFound, RequestError, Unavailable, Unsupported
 from moorage.types import LATEST, DataType, InferRequest, InferResponse, Sink, Tensor
 
 Behaviour = Callable[[InferRequest, Sink], None]
@@ -57,8 +57,10 @@ class FakeInference:
             raise NotFound(f"model '{name}' has no version {version}")
         return self.models[name]
 
-    def submit(self, request: InferRequest, sink: Sink) -> None:
+    def submit(self, request: InferRequest, sink: Sink, *, unary: bool = False) -> None:
         model = self.model(request.model_name, request.model_version)
+        if unary and model.config.decoupled:
+            raise Unsupported(f"model '{request.model_name}' is decoupled: use ModelStreamInfer")
         self.seen.append(request)
         if "FULL" in request.inputs:
             raise Unavailable(f"the queue of model '{request.model_name}' is full")

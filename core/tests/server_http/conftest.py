@@ -18,9 +18,11 @@ from moorage._admin import (
     IndexEntry,
     ModelMetadata,
     ModelStatistics,
+    Reloaded,
     ServerMetadata,
     TensorMetadata,
 )
+from moorage._control.forecast import Step
 from moorage._server.http import HttpOptions, build_app
 from moorage._server.http.lane import Heads
 from moorage._server.http.protocol import HttpProtocol
@@ -44,7 +46,7 @@ class FakeInference:
     begun: asyncio.Event = field(factory=asyncio.Event)
     running: list[asyncio.Future[InferResponse]] = field(factory=list)
 
-    def submit(self, request: InferRequest, sink: Sink) -> None:
+    def submit(self, request: InferRequest, sink: Sink, *, unary: bool = False) -> None:
         raise NotImplementedError
 
     def start(self, request: InferRequest, answered: Callable[[Any], None]) -> None:
@@ -110,6 +112,12 @@ class FakeAdmin:
     async def index(self, *, ready: bool = False) -> Sequence[IndexEntry]:
         entries = [IndexEntry("ident", "1", "READY"), IndexEntry("never")]
         return entries[:1] if ready else entries
+
+    async def plan(self) -> Sequence[Step]:
+        return [Step("ident", 1, "replace", "the files differ"), Step("worse", None, "refuse", "kaputt")]
+
+    async def reload(self) -> Sequence[Reloaded]:
+        return [Reloaded("ident", "reloaded"), Reloaded("worse", "error", "kaputt")]
 
     async def load(self, name: str, options: LoadOptions) -> None:
         if self.error is not None:

@@ -63,7 +63,7 @@ class Inference:
         self._model = model
         self.seen: list[InferRequest] = []
 
-    def submit(self, request: InferRequest, sink: Sink) -> None:
+    def submit(self, request: InferRequest, sink: Sink, *, unary: bool = False) -> None:
         self.seen.append(request)
         self._model(request, sink)
 

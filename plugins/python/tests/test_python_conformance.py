@@ -16,7 +16,6 @@ MODELS = Path(__file__).parent / "models"
 class TestPythonBackend(BackendTests):
     backend = PythonBackend
     completes = False
-    test_a_configuration_without_tensors_is_refused_if_the_file_cannot_tell = None  # such a model runs, and takes no inputs
 
     def add_sub(self) -> ModelCase:
         config = ModelConfig(
@@ -40,6 +39,14 @@ class TestPythonBackend(BackendTests):
             output=(ModelOutput("Y", datatype, (-1,)),),
         )
         return ModelCase(MODELS / "identity.py", config, "model.py")
+
+    def test_a_configuration_without_tensors_is_refused_if_the_file_cannot_tell(self, tmp_path: Path) -> None:
+        """It is not: a model of this backend may do without inputs and outputs."""
+        case = self.add_sub()
+        case.put(tmp_path)
+        with self.served(tmp_path) as server:
+            server.load(case.name)
+            assert server.config(case.name).input == ()
 
     def corruptions(self, content: bytes) -> Mapping[str, bytes]:
         return {**super().corruptions(content), "truncated": content[: content.rindex(b"(") + 1]}

@@ -8,6 +8,7 @@ from moorage._admin.values import (
     IndexEntry,
     ModelMetadata,
     ModelStatistics,
+    Reloaded,
     ServerMetadata,
     TensorMetadata,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "ModelStatistics",
     "Readiness",
     "ReadinessPolicy",
+    "Reloaded",
     "ServerMetadata",
     "TensorMetadata",
 ]

@@ -10,7 +10,8 @@ from attrs import frozen
 from moorage import __version__
 from moorage._admin import describe, listing
 from moorage._admin.readiness import Readiness, Standing
-from moorage._admin.values import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
+from moorage._admin.values import IndexEntry, ModelMetadata, ModelStatistics, Reloaded, ServerMetadata
+from moorage._control.forecast import Step
 from moorage._execution import Servable
 from moorage._lifecycle.manager import Manager
 from moorage._lifecycle.serving import ServingMap
@@ -59,6 +60,9 @@ class RepositoryView(Protocol):
 
     async def look(self) -> Snapshot:
         """Look at the repositories, with no effect on what is loaded."""
+
+    async def plan(self, *, loaded: bool) -> list[Step]:
+        """What loading everything as it lies in the repositories would do."""
 
     def made_of_requests(self) -> frozenset[ModelId]:
         """The wanted models whose files came with a load."""
@@ -164,6 +168,17 @@ class AdminService:
             )
         _raise_failures(await self._mode.load(name, options))
 
+    async def reload(self) -> list[Reloaded]:
+        """Have everything that is loaded loaded again where it has changed; what became of each model, by name.
+
+        Raises Unavailable where the control mode does not leave this to clients.
+        """
+        return [_reloaded(outcome) for outcome in await self._mode.reload()]
+
+    async def plan(self) -> list[Step]:
+        """What the next poll, or loading again what clients have loaded, would do, without doing it."""
+        return await self._control.plan(loaded=self._mode.clients_decide)
+
     async def unload(self, name: str, *, dependents: bool = False, versions: frozenset[int] = frozenset()) -> None:
         """Have a model, or only these versions of it, unloaded; returns when that is drained and closed.
 
@@ -192,6 +207,12 @@ _ERRORS: dict[Code, type[MoorageError]] = {
     Code.UNAVAILABLE: Unavailable,
     Code.UNSUPPORTED: Unsupported,
 }
+
+
+def _reloaded(outcome: Outcome) -> Reloaded:
+    if outcome.error is not None:
+        return Reloaded(str(outcome.id), "error", outcome.error.message)
+    return Reloaded(str(outcome.id), "reloaded" if outcome.changed else "unchanged")
 
 
 def _raise_failures(outcomes: list[Outcome]) -> None:

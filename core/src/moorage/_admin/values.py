@@ -43,6 +43,18 @@ class IndexEntry:
 
 
 @frozen
+class Reloaded:
+    """What became of a model when everything was loaded again.
+
+    `state` is "reloaded", "unchanged" or "error"; `reason` then says why, and what served before serves on.
+    """
+
+    name: str
+    state: str
+    reason: str = ""
+
+
+@frozen
 class Duration:
     """How often, and how long altogether in nanoseconds."""
 

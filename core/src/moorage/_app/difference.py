@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import attrs
 
+from moorage._control.forecast import INSTANCES
 from moorage._execution.completion import lost
 from moorage.config import normalise
 from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import DynamicBatching, ModelConfig
 from moorage.errors import ConfigError
-
-INSTANCES = "instance_group"
 
 _COMPLETED = frozenset(
     {

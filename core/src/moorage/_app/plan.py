@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-
-from attrs import frozen
+from collections.abc import Iterator, Mapping
 
 from moorage._app import wiring
-from moorage._app.difference import INSTANCES, differences
+from moorage._app.difference import differences
 from moorage._app.options import ServerOptions
-from moorage._lifecycle.plan import decide
-from moorage._lifecycle.transitions import State
+from moorage._control.forecast import INSTANCES, Held, Step, of_absent, of_model
 from moorage._repository import ModelSpec, Repositories, RepositorySnapshot, VersionSpec
 from moorage.config.schema import ModelConfig
 from moorage.control import ModelId
@@ -20,41 +17,18 @@ Served = Mapping[str, Mapping[int, ModelConfig]]
 """What a server serves: model, version, configuration."""
 
 
-@frozen
-class Step:
-    """What happens to a version, or to a model as a whole (`version` None).
-
-    `action` is load, replace, update (instances are added or removed), unload, keep, or refuse.
-    """
-
-    model: str
-    version: int | None
-    action: str
-    reason: str = ""
-
-
-@frozen
-class _Unit:
-    """A version that a server serves, as the lifecycle would hold it."""
-
-    serial: int
-    version: int
-    fingerprint: str
-    identity: str
-    state: State = State.READY
-    claimed: bool = True
-
-
 def plan(options: ServerOptions, served: Served) -> list[Step]:
     """The steps from what is served to what the repositories hold, by model and version. Raises a MoorageError."""
     repositories = wiring.repositories(options, wiring.load_plugins(options.block_plugin))
     snapshot = repositories.scan()
     steps = [Step("", None, "refuse", error.message) for error in snapshot.public().unreadable.values()]
     for model in sorted(snapshot.models):
-        steps += of_model(model.name, _wanted(repositories, snapshot, model), served.get(model.name, {}))
-    gone = sorted(served.keys() - {model.name for model in snapshot.models})
-    action, reason = ("keep", "a repository cannot be read") if snapshot.unreadable else ("unload", "it is in no repository")
-    return steps + [Step(name, version, action, reason) for name in gone for version in sorted(served[name])]
+        name = str(model) if options.model_namespacing else model.name
+        steps += _of_model(name, _wanted(repositories, snapshot, model), served.get(name, {}))
+    there = {str(model) if options.model_namespacing else model.name for model in snapshot.models}
+    for name in sorted(served.keys() - there):
+        steps += of_absent(name, served[name], unreadable=bool(snapshot.unreadable))
+    return steps
 
 
 def _wanted(repositories: Repositories, snapshot: RepositorySnapshot, model: ModelId) -> ModelSpec | ErrorRecord:
@@ -64,31 +38,22 @@ def _wanted(repositories: Repositories, snapshot: RepositorySnapshot, model: Mod
         return ErrorRecord.of(error)
 
 
-def of_model(name: str, wanted: ModelSpec | ErrorRecord, served: Mapping[int, ModelConfig]) -> list[Step]:
-    """The steps of one model."""
-    if isinstance(wanted, ErrorRecord):
-        kept = [Step(name, version, "keep", "what is in the repository cannot be loaded") for version in sorted(served)]
-        return [Step(name, None, "refuse", wanted.message), *kept]
-    changes = {number: differences(spec.parsed, served[number]) for number, spec in wanted.versions.items() if number in served}
-    made = decide(_units(wanted.versions, changes), wanted, renew=True)
-    steps = [*(Step(name, unit.version, "keep") for unit in made.carried), *_loads(name, made.loads, changes)]
-    steps += [Step(name, renewal.spec.version, "update", f"only {INSTANCES} differs") for renewal in made.renewals]
-    gone = served.keys() - wanted.versions.keys()
-    steps += [Step(name, version, "unload", "it is not there, or the version policy does not pick it") for version in gone]
-    return sorted(steps, key=lambda step: step.version or 0)
+def _of_model(name: str, wanted: ModelSpec | ErrorRecord, served: Mapping[int, ModelConfig]) -> list[Step]:
+    """The steps of one model of a server of which the configurations are known."""
+    specs = wanted.versions if isinstance(wanted, ModelSpec) else {}
+    changes = {number: differences(spec.parsed, served[number]) for number, spec in specs.items() if number in served}
+    return of_model(
+        name,
+        wanted,
+        served.keys(),
+        _held(specs, changes),
+        lambda spec: f"the configuration differs: {', '.join(changes[spec.version])}",
+    )
 
 
-def _units(wanted: Mapping[int, VersionSpec], changes: Mapping[int, list[str]]) -> Iterator[_Unit]:
+def _held(wanted: Mapping[int, VersionSpec], changes: Mapping[int, list[str]]) -> Iterator[Held]:
     """What is served, with the fingerprints of what is wanted as far as the configuration is the same."""
     for version, fields in changes.items():
         spec = wanted[version]
         like = not set(fields) - {INSTANCES}
-        yield _Unit(version, version, "" if fields else spec.fingerprint, spec.identity if like else "")
-
-
-def _loads(name: str, loads: Iterable[VersionSpec], changes: Mapping[int, list[str]]) -> Iterator[Step]:
-    for spec in loads:
-        if spec.version in changes:
-            yield Step(name, spec.version, "replace", f"the configuration differs: {', '.join(changes[spec.version])}")
-        else:
-            yield Step(name, spec.version, "load")
+        yield Held(version, version, "" if fields else spec.fingerprint, spec.identity if like else "")

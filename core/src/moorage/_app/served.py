@@ -1,4 +1,4 @@
-"""Asks a running server what it serves."""
+"""Asks a running server what it serves, and what it would do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote
 
+from moorage._control.forecast import Step
 from moorage.config import parse_json
 from moorage.config.schema import ModelConfig
 from moorage.errors import InvalidArgument, Unavailable
@@ -28,6 +29,15 @@ def served(server: str) -> dict[str, dict[int, ModelConfig]]:
             config = _ask(f"{base}/v2/models/{quote(name, safe='')}/versions/{version}/config")
             found.setdefault(name, {})[int(version)] = parse_json(config, file=base, model=name).config
     return found
+
+
+def planned(server: str) -> list[Step]:
+    """What the server at the URL says of its own repositories. Raises as `served` does."""
+    steps = _ask(f"{_base(server)}/v2/repository/plan")
+    try:
+        return [Step(**step) for step in steps]
+    except TypeError as error:
+        raise Unavailable(f"{server} does not answer as a moorage server does") from error
 
 
 def _base(server: str) -> str:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
+from moorage._control.forecast import Step, of_absent, of_served
 from moorage._control.wishes import Reading, Wish, beside, orphans, resolve, without
 from moorage._execution import Servable
 from moorage._lifecycle.manager import Manager
@@ -84,6 +85,18 @@ class ModelControl:
         """Look at the repositories only to know: what a later `want` loads stays what the last scan found."""
         return (await self._on_reader(self._repositories.scan)).public()
 
+    async def plan(self, *, loaded: bool) -> list[Step]:
+        """What loading everything as it lies in the repositories would do; with `loaded`, only what is wanted now."""
+        snapshot = await self._on_reader(self._repositories.scan)
+        steps = [Step("", None, "refuse", error.message) for error in snapshot.public().unreadable.values()]
+        for model in sorted(self._wishes if loaded else {*snapshot.models, *self._wishes}):
+            serving, name = self._manager.current(model), str(model)
+            if model in snapshot.models:
+                steps += of_served(name, await self._reading(snapshot, model, AS_IT_STANDS), serving)
+            elif serving is not None:
+                steps += of_absent(name, serving.versions, unreadable=bool(snapshot.unreadable))
+        return steps
+
     async def doubt(self, model: ModelId, version: int) -> str:
         return await self._on_reader(self._repositories.doubt, self._snapshot, model, version)
 
@@ -138,7 +151,7 @@ class ModelControl:
         readings: dict[ModelId, Reading] = {}
         ahead = list(dict.fromkeys(models))
         while ahead:
-            found = await asyncio.gather(*(self._reading(model, options) for model in ahead))
+            found = await asyncio.gather(*(self._reading(self._snapshot, model, options) for model in ahead))
             readings.update(zip(ahead, found, strict=True))
             parts = (part for spec in found if isinstance(spec, ModelSpec) for part in self._parts(spec))
             ahead = [part for part in dict.fromkeys(parts) if part not in readings]
@@ -194,9 +207,9 @@ class ModelControl:
         found = (resolve(name, model, self._wishes) for name in names)
         return {part for part in found if part is not None}
 
-    async def _reading(self, model: ModelId, options: LoadOptions) -> Reading:
+    async def _reading(self, snapshot: RepositorySnapshot, model: ModelId, options: LoadOptions) -> Reading:
         try:
-            return await self._on_reader(self._repositories.spec, self._snapshot, model, options)
+            return await self._on_reader(self._repositories.spec, snapshot, model, options)
         except MoorageError as error:
             return ErrorRecord.of(error)
         except Exception as error:  # a fault of ours with one model must not keep the others from being loaded

@@ -10,6 +10,7 @@ ALL = "*"
 
 class Explicit(ControlMode):
     name = "explicit"
+    clients_decide = True
 
     async def start(self) -> list[Outcome]:
         names = list(dict.fromkeys(self.context.initial_models))
@@ -31,6 +32,10 @@ class Explicit(ControlMode):
                 raise _missing(name)
             ids = [ModelId(name)]
         return await self.context.want(ids, options)
+
+    async def reload(self) -> list[Outcome]:
+        snapshot = await self.context.scan()
+        return await self.context.want(sorted(self.context.wanted() & snapshot.models.keys()))
 
     async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
         ids = sorted(model for model in self.context.wanted() if name in (model.name, str(model)))

@@ -22,7 +22,7 @@ def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int
     """The configuration with what it leaves open taken from the signature.
 
     - `max_batch_size`, if not given, becomes `default_max_batch_size` for a model that can batch: one whose inputs and
-      outputs all have a first dimension of any size. `dims` that are given decide it instead: with or without that dimension.
+      outputs all have a first dimension of any size, unless the file says that this is not the batch. `dims` that are given decide it instead: with or without that dimension.
     - `dynamic_batching` is switched on for a batch size over 1 where no scheduler is given, unless `input` and `output` are.
     - Inputs that are missing are added; outputs only if none is given. Missing data types and dims are filled in by name.
     """
@@ -31,7 +31,8 @@ def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int
     outputs = [tensor for tensor in signature.outputs if tensor.name not in side_outputs(config)]
     size = config.max_batch_size
     if "max_batch_size" not in parsed.given:
-        size = max(default_max_batch_size, 0) if _batches(config, inputs, outputs) else 0
+        can_batch = signature.batches is not False and _batches(config, inputs, outputs)
+        size = max(default_max_batch_size, 0) if can_batch else 0
     scheduling = config.scheduling
     if scheduling is None and size > 1 and not _complete(parsed):
         scheduling = DynamicBatching()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from moorage._admin import IndexEntry, ModelMetadata, ModelStatistics, ServerMetadata
+from moorage._admin import IndexEntry, ModelMetadata, ModelStatistics, Reloaded, ServerMetadata
+from moorage._control.forecast import Step
 from moorage.config.schema import ModelConfig
 from moorage.control import LoadOptions
 from moorage.errors import MoorageError
@@ -15,8 +16,11 @@ from moorage.types import InferRequest, InferResponse, Sink
 class SubmitPort(Protocol):
     """The inference service for whoever takes answers by a sink."""
 
-    def submit(self, request: InferRequest, sink: Sink) -> None:
-        """Start a request; its answers go to the sink. Raises at once if the request is refused."""
+    def submit(self, request: InferRequest, sink: Sink, *, unary: bool = ...) -> None:
+        """Start a request; its answers go to the sink. Raises at once if the request is refused.
+
+        `unary` says that the call can carry one response only.
+        """
 
 
 class InferencePort(SubmitPort, Protocol):
@@ -30,20 +34,6 @@ class InferencePort(SubmitPort, Protocol):
 
     async def infer(self, request: InferRequest) -> InferResponse:
         """As `start`, for coroutines."""
-
-
-class ServedModel(Protocol):
-    """A version that serves now."""
-
-    @property
-    def config(self) -> ModelConfig: ...
-
-
-class LookupPort(SubmitPort, Protocol):
-    """The inference service for protocols that must look at a model before they submit to it."""
-
-    def model(self, name: str, version: int = ...) -> ServedModel:
-        """The version that answers now. Raises NotFound, Unavailable, or RequestError if the name is ambiguous."""
 
 
 class AdminPort(Protocol):
@@ -72,3 +62,11 @@ class AdminPort(Protocol):
     def log_settings(self) -> Mapping[str, bool | int | str]: ...
 
     def update_log_settings(self, changes: Mapping[str, bool | int | str]) -> Mapping[str, bool | int | str]: ...
+
+
+class ManagementPort(AdminPort, Protocol):
+    """What HTTP offers beside it: everything about all models at once."""
+
+    async def plan(self) -> Sequence[Step]: ...
+
+    async def reload(self) -> Sequence[Reloaded]: ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from moorage._admin import IndexEntry
+from moorage._admin import IndexEntry, Reloaded
 from moorage._app.arguments import options_with
 from moorage._app.engine import Engine, Listener, Parts
 from moorage._app.options import ServerOptions
@@ -101,14 +101,25 @@ class AsyncServer(Questions):
         return stream
 
     async def load(
-        self, name: str, config: Config | None = None, files: Mapping[str, bytes] | None = None, *, force: bool = False
+        self,
+        name: str,
+        config: Config | None = None,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        force: bool = False,
+        versions: Iterable[int] = (),
     ) -> None:
         """Load a model, or load it again; returns when it serves. As `Server.load`."""
-        await self._running().admin.load(name, load_options(config, files, force=force), trusted=True)
+        options = load_options(config, files, force=force, versions=versions)
+        await self._running().admin.load(name, options, trusted=True)
 
-    async def unload(self, name: str, *, dependents: bool = False) -> None:
+    async def reload(self) -> list[Reloaded]:
+        """Load what has changed of all that is loaded. As `Server.reload`."""
+        return await self._running().admin.reload()
+
+    async def unload(self, name: str, *, dependents: bool = False, versions: Iterable[int] = ()) -> None:
         """Unload a model; returns when its requests are done. As `Server.unload`."""
-        await self._running().admin.unload(name, dependents=dependents)
+        await self._running().admin.unload(name, dependents=dependents, versions=frozenset(versions))
 
     async def index(self, *, ready: bool = False) -> list[IndexEntry]:
         """What the repositories hold and what became of it; `ready` keeps what serves."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from moorage._admin import IndexEntry
+from moorage._admin import IndexEntry, Reloaded
 from moorage._app.engine import Engine
 from moorage._app.options import ServerOptions
 from moorage._inference import OneResponse
@@ -102,19 +102,32 @@ class Server(Questions):
         return stream
 
     def load(
-        self, name: str, config: Config | None = None, files: Mapping[str, bytes] | None = None, *, force: bool = False
+        self,
+        name: str,
+        config: Config | None = None,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        force: bool = False,
+        versions: Iterable[int] = (),
     ) -> None:
         """Load a model, or load it again; returns when it serves. What served before serves on until then.
 
         `config` replaces the model's configuration, `files` maps "VERSION/PATH" to contents that replace its folder, `force`
-        loads even if nothing has changed. Raises what kept it from loading, and Unavailable where the control mode does not
-        leave this to callers.
+        loads even if nothing has changed, `versions` are loaded beside those that serve. Raises what kept it from loading, and
+        Unavailable where the control mode does not leave this to callers.
         """
-        self._call(self._inner.load(name, config, files, force=force))
+        self._call(self._inner.load(name, config, files, force=force, versions=versions))
 
-    def unload(self, name: str, *, dependents: bool = False) -> None:
-        """Unload a model; returns when its requests are done. `dependents` unloads what only it uses, too."""
-        self._call(self._inner.unload(name, dependents=dependents))
+    def reload(self) -> list[Reloaded]:
+        """Load what has changed of all that is loaded; what became of each model. One that fails serves on as it was."""
+        return self._call(self._inner.reload())
+
+    def unload(self, name: str, *, dependents: bool = False, versions: Iterable[int] = ()) -> None:
+        """Unload a model, or only these versions of it; returns when its requests are done.
+
+        `dependents` unloads what only it uses, too.
+        """
+        self._call(self._inner.unload(name, dependents=dependents, versions=versions))
 
     def index(self, *, ready: bool = False) -> list[IndexEntry]:
         """What the repositories hold and what became of it; `ready` keeps what serves."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import orjson
@@ -94,10 +94,13 @@ class ApplicationLog:
             )
 
 
-def load_options(config: Config | None, files: Mapping[str, bytes] | None, *, force: bool) -> LoadOptions:
+def load_options(
+    config: Config | None, files: Mapping[str, bytes] | None, *, force: bool, versions: Iterable[int]
+) -> LoadOptions:
     """How a load differs from what the repository says."""
     text = config if config is None or isinstance(config, str) else orjson.dumps(_fields(config)).decode()
-    return LoadOptions(text, {} if files is None else {path: bytes(content) for path, content in files.items()}, force)
+    contents = {} if files is None else {path: bytes(content) for path, content in files.items()}
+    return LoadOptions(text, contents, force, frozenset(versions))
 
 
 def _fields(config: Mapping[str, Any] | ModelConfig) -> Mapping[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from attrs import frozen
 
 from moorage.errors import MoorageError, StorageError, described
 from moorage.storage.base import Entry, Progress, Storage, unseen
-from moorage.storage.transfer import Source, Transfer, persistently
+from moorage.storage.transfer import CHUNK, DIGESTS, Digests, Source, Transfer, persistently
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,15 @@ class FsspecStorage(Storage):
         "last_modified",
     )
     """Fields of a file's info that are part of its fingerprint, beside its size, as far as they are there."""
+
+    digests: ClassVar[Digests] = DIGESTS
+    """What computes the kinds of check sums that the store tells; files whose kind is not here are listed once more instead."""
+
+    chunk: ClassVar[int] = CHUNK
+    """Bytes of a file that `pieces` is asked for at once. A store whose pieces are small can take more."""
+
+    exact: ClassVar[bool] = False
+    """`pieces` raises unless the content is the one that was listed (by a condition on its ETag or generation)."""
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
@@ -83,6 +93,8 @@ class FsspecStorage(Storage):
             found = persistently(lambda: place.filesystem.find(place.root, detail=True), self.transient)
             if not found:
                 self.confirm(place)
+        if [*found] == [place.root]:
+            raise StorageError(f"model repository {url} is a file: give the folder that holds the models' folders")
         return tuple(self._entries(url, place, found))
 
     def read(self, url: str, path: str) -> bytes:
@@ -96,11 +108,24 @@ class FsspecStorage(Storage):
         def look() -> Mapping[str, str]:
             return {entry.path: entry.fingerprint for entry in self.list(url)}
 
-        def fetch(path: str, start: int, end: int) -> bytes:
-            return bytes(place.filesystem.cat_file(_below(place.root, path), start=start, end=end))
-
+        source = Source(
+            fetch=partial(self.pieces, place),
+            look=look,
+            transient=self.transient,
+            digests=self.digests,
+            exact=self.exact,
+            chunk=self.chunk,
+            explained=partial(self._explained, url),
+        )
         with self._explained(url):
-            Transfer(Source(fetch, look, self.transient), target, progress).bring(entries)
+            Transfer(source, target, progress).bring(entries)
+
+    def pieces(self, place: Place, entry: Entry, start: int, end: int) -> Iterable[bytes]:
+        """The bytes of a listed file from `start` to before `end`, in pieces that are written as they come.
+
+        May end early; the rest is then asked for.
+        """
+        yield bytes(place.filesystem.cat_file(_below(place.root, entry.path), start=start, end=end))
 
     def place(self, url: str) -> Place:
         """Where the URL leads; connects at the first call. Raises as `connect` does."""

@@ -10,15 +10,15 @@ from moorage._server.grpc.decode import decode, parse, read_version
 from moorage._server.grpc.encode import encode
 from moorage._server.grpc.lane import Call
 from moorage._server.grpc.status import details_of, status_of
-from moorage._server.ports import LookupPort
-from moorage.errors import Internal, MoorageError, Unsupported
+from moorage._server.ports import SubmitPort
+from moorage.errors import Internal, MoorageError
 from moorage.types import InferRequest, InferResponse
 
 
 class UnaryInference:
     """Starts a call's request when it has arrived."""
 
-    def __init__(self, inference: LookupPort, pattern: re.Pattern[str] | None) -> None:
+    def __init__(self, inference: SubmitPort, pattern: re.Pattern[str] | None) -> None:
         self._inference = inference
         self._pattern = pattern
 
@@ -37,11 +37,8 @@ class UnaryInference:
     def _start(self, call: Call, data: bytes) -> None:
         parsed = parse(data)
         parsed.version = read_version(parsed.message.model_version, parsed.model)
-        model = self._inference.model(parsed.model, parsed.version)
-        if model.config.decoupled:
-            raise Unsupported(f"model '{parsed.model}' is decoupled: it can be called by ModelStreamInfer only")
         request, _ = decode(parsed, call.metadata, self._pattern)
-        self._inference.submit(request, UnarySink(call, request))
+        self._inference.submit(request, UnarySink(call, request), unary=True)
 
 
 class UnarySink:

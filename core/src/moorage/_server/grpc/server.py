@@ -19,7 +19,7 @@ from moorage._server.grpc.options import GrpcOptions, channel_options, credentia
 from moorage._server.grpc.reflection import Reflection
 from moorage._server.grpc.stream import StreamInference
 from moorage._server.grpc.unary import Coroutines
-from moorage._server.ports import AdminPort, LookupPort
+from moorage._server.ports import AdminPort, SubmitPort
 from moorage.config import proto
 from moorage.errors import InvalidArgument, Unavailable
 
@@ -34,7 +34,7 @@ class GrpcServer:
     a thread of the server.
     """
 
-    def __init__(self, inference: LookupPort, admin: AdminPort, options: GrpcOptions) -> None:
+    def __init__(self, inference: SubmitPort, admin: AdminPort, options: GrpcOptions) -> None:
         self._inference = inference
         self._admin = admin
         self._options = options

@@ -22,13 +22,13 @@ from moorage._server.http.options import HttpOptions
 from moorage._server.http.paths import GeneratePath, generate_path, infer_segments, is_clean
 from moorage._server.http.replies import error_body, error_reply, send_reply
 from moorage._server.http.restrictions import guard
-from moorage._server.ports import AdminPort, InferencePort
+from moorage._server.ports import InferencePort, ManagementPort
 from moorage.errors import MoorageError, NotFound
 
 _NO_METHOD = "TRACE"
 
 
-def build_app(inference: InferencePort, admin: AdminPort, options: HttpOptions) -> Dispatcher:
+def build_app(inference: InferencePort, admin: ManagementPort, options: HttpOptions) -> Dispatcher:
     """The ASGI application that speaks the KServe v2 protocol, and Triton's extensions of it, over HTTP."""
     endpoint = InferEndpoint(inference, admin, options)
     generate = GenerateEndpoint(inference, admin, options)

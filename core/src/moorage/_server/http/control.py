@@ -6,16 +6,16 @@ import base64
 import binascii
 from typing import Any
 
+import attrs
 import msgspec
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 
-from moorage._admin import IndexEntry
 from moorage._server.http.body import read_body
 from moorage._server.http.codec.request import parse_json
 from moorage._server.http.models import AnyRequest
 from moorage._server.http.paths import model_name
-from moorage._server.ports import AdminPort
+from moorage._server.ports import AdminPort, ManagementPort
 from moorage._server.version_list import PARAMETER as VERSIONS
 from moorage._server.version_list import parse_versions
 from moorage.control import LoadOptions
@@ -41,7 +41,7 @@ _load_request = msgspec.json.Decoder(LoadRequest).decode
 _settings = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def repository_routes(admin: AdminPort, limit: int) -> list[HTTPRouteHandler]:
+def repository_routes(admin: ManagementPort, limit: int) -> list[HTTPRouteHandler]:
     """Index, load and unload."""
 
     @post(
@@ -53,7 +53,18 @@ def repository_routes(admin: AdminPort, limit: int) -> list[HTTPRouteHandler]:
     async def index(request: AnyRequest) -> list[dict[str, str]]:
         body = await _body(request, limit)
         wanted = parse_json(_index_request, body) if body else IndexRequest()
-        return [_entry(entry) for entry in await admin.index(ready=wanted.ready)]
+        return [
+            _without_blanks(name=entry.name, version=entry.version, state=entry.state, reason=entry.reason)
+            for entry in await admin.index(ready=wanted.ready)
+        ]
+
+    @post("/v2/repository/reload", opt={"api": "model-repository"}, status_code=200, summary="Load what has changed again")
+    async def reload() -> list[dict[str, str]]:
+        return [_without_blanks(name=one.name, state=one.state, reason=one.reason) for one in await admin.reload()]
+
+    @get("/v2/repository/plan", opt={"api": "model-repository"}, summary="What the next poll, or a reload, would do")
+    async def plan() -> list[dict[str, Any]]:
+        return [attrs.asdict(step) for step in await admin.plan()]
 
     @post("/v2/repository/models/{name:str}/load", opt={"api": "model-repository"}, status_code=200, summary="Load a model")
     async def load(request: AnyRequest) -> Response[bytes]:
@@ -81,7 +92,7 @@ def repository_routes(admin: AdminPort, limit: int) -> list[HTTPRouteHandler]:
             f"model '{parts['name']}': a repository ('{parts['repository']}') cannot be chosen; leave it out of the path"
         )
 
-    return [index, load, unload, in_one_repository]
+    return [index, plan, reload, load, unload, in_one_repository]
 
 
 def log_routes(admin: AdminPort, limit: int) -> list[HTTPRouteHandler]:
@@ -159,9 +170,9 @@ async def _body(request: AnyRequest, limit: int) -> memoryview:
     return await read_body(request.scope, request.receive, dict(request.scope["headers"]), limit)
 
 
-def _entry(entry: IndexEntry) -> dict[str, str]:
-    full = {"name": entry.name, "version": entry.version, "state": entry.state, "reason": entry.reason}
-    return {key: value for key, value in full.items() if value or key == "name"}
+def _without_blanks(**fields: str) -> dict[str, str]:
+    """What is known; the name always."""
+    return {key: value for key, value in fields.items() if value or key == "name"}
 
 
 def _done() -> Response[bytes]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -115,7 +116,7 @@ def special_values(datatype: DataType) -> np.ndarray:
     if datatype is DataType.BOOL:
         return np.array([True, False, False, True, True, True, False, False])
     if datatype in (DataType.FP16, DataType.FP32, DataType.FP64, DataType.BF16):
-        info = ml_dtypes.finfo(datatype.numpy)
+        info: Any = ml_dtypes.finfo(datatype.numpy)  # type: ignore[no-untyped-call]
         numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, float(info.max), float(info.tiny), -1.5]
         return np.array(numbers).astype(datatype.numpy)
     limits = np.iinfo(datatype.numpy)

@@ -51,7 +51,7 @@ class LoadingTests(BackendSuite):
                 server.load(place.parent.name)
                 found = server.config(place.parent.name)
                 assert _declared(found) == _declared(case.config), (
-                    f"{case.source.name}: tell in LoadedModel.signature() all that the file declares, the batch dimension included"
+                    f"{case.source.name}: tell in LoadedModel.signature() what the file declares, the batch dimension included"
                 )
                 assert found.backend == self.backend.name, "discover_model must find the backend by the file's name"
 

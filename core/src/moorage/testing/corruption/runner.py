@@ -29,6 +29,7 @@ from moorage.testing.model_case import Files, ModelCase
 MOST_DEATHS = 10
 """Processes that may be lost to mutants until the rest are given up."""
 _TAIL = 1500
+_ENDS = frozenset({Outcome.CRASHED, Outcome.HUNG, Outcome.HARMED})
 _KEPT_OPEN = ("name", "platform", "backend", "default_model_filename", "instance_group", "parameters")
 _INTACT = "intact"
 
@@ -119,8 +120,9 @@ class Process:
     def __init__(self, start: Start, limits: Limits) -> None:
         self._limits = limits
         self._cleanup = ExitStack()
-        self._log = self._cleanup.enter_context(tempfile.TemporaryFile("w+b", prefix="moorage-"))
+        self._log = tempfile.TemporaryFile("w+b", prefix="moorage-")  # noqa: SIM115 - closed with the rest
         self._connection, theirs = Pipe()
+        self._cleanup.callback(self._log.close)
         self._cleanup.callback(self._connection.close)
         command = [sys.executable, "-X", "faulthandler", "-m", "moorage.testing.corruption.child", str(theirs.fileno())]
         with theirs:
@@ -140,7 +142,7 @@ class Process:
         for index, (name, trial) in enumerate(waiting):
             finding = self._ask(trial, self._limits.seconds)
             verdicts.append(Verdict(name, finding.outcome, finding.stage, finding.message))
-            if finding.outcome in (Outcome.CRASHED, Outcome.HUNG):
+            if finding.outcome in _ENDS:
                 return list(waiting[index + 1 :])
         return []
 

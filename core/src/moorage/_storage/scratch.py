@@ -1,0 +1,116 @@
+"""A private folder of one server for all that is temporary, which goes with the server, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+from filelock import FileLock, Timeout
+
+_PREFIX: Final = "moorage-server-"
+_LOCK: Final = ".lock"
+_FORGOTTEN_SECONDS: Final = 3600.0
+"""Age from which a lock without a folder is no server's that just starts."""
+
+
+@frozen(eq=False)
+class _Place:
+    """The folder, and beside it the lock that is held while its server lives. No name is ever used twice."""
+
+    folder: Path
+    lock: FileLock
+
+    def remove(self, owner: int) -> None:
+        if owner != os.getpid():  # a child that was forked ends
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        _unlock(self.lock)
+
+
+class Scratch:
+    """A folder below `parent` (that for temporary files, if None is given), which only this user may enter.
+
+    It is made at the first use, and removed by `close`, at the latest when the process ends. What a killed process has left is
+    removed by the next server that calls `sweep`. Methods may be called from any thread.
+    """
+
+    def __init__(self, parent: Path | None = None) -> None:
+        self.parent = parent if parent is not None else Path(tempfile.gettempdir())
+        self._place: _Place | None = None
+        self._remove: weakref.finalize[[int], Scratch] | None = None
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @property
+    def path(self) -> Path:
+        """The folder. Raises OSError if it cannot be made, or has been removed for good."""
+        with self._guard:
+            if self._closed:
+                raise FileNotFoundError("the server has ended")
+            if self._place is None:
+                self._place = _claimed(self.parent)
+                self._remove = weakref.finalize(self, self._place.remove, os.getpid())
+            return self._place.folder
+
+    def folder(self, purpose: str) -> Path:
+        """A new folder in it, whose name begins with `purpose`. Raises OSError."""
+        return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=self.path))
+
+    def close(self) -> None:
+        """Remove everything."""
+        with self._guard:
+            self._closed = True
+            if self._remove is not None:
+                self._remove()
+
+    def sweep(self) -> list[Path]:
+        """Remove the folders that servers below the same parent have left behind; these folders."""
+        locks = sorted(self.parent.glob(f"{_PREFIX}*{_LOCK}")) if self.parent.is_dir() else []
+        return [folder for lock in locks if (folder := _dead(lock)) is not None]
+
+
+def _claimed(parent: Path) -> _Place:
+    """The lock is taken before the folder is there, so that nobody ever sees a folder of a living server without its lock."""
+    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
+    lock = FileLock(f"{folder}{_LOCK}", timeout=0, thread_local=False)
+    lock.acquire()
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:
+        _unlock(lock)
+        raise
+    return _Place(folder, lock)
+
+
+def _dead(lock_file: Path) -> Path | None:
+    """Remove what belongs to a lock that nobody holds; the folder, or None if there was none or somebody does."""
+    folder = lock_file.with_suffix("")
+    there = folder.is_dir()
+    lock = FileLock(lock_file, timeout=0, thread_local=False)
+    try:
+        if not there and time.time() - lock_file.stat().st_mtime < _FORGOTTEN_SECONDS:
+            return None
+        lock.acquire()
+    except (Timeout, OSError):  # a server lives, or it is another user's
+        return None
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        lock.release()
+        return None
+    _unlock(lock)
+    return folder if there else None
+
+
+def _unlock(lock: FileLock) -> None:
+    lock.release()
+    with contextlib.suppress(OSError):
+        Path(lock.lock_file).unlink()

@@ -1,0 +1,3 @@
+"""OpenVINO models for moorage."""
+
+__version__ = "0.1.0"

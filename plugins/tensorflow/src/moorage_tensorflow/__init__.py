@@ -1,0 +1,3 @@
+"""TensorFlow models for moorage: SavedModels and frozen graphs."""
+
+__version__ = "0.1.0"
