@@ -84,6 +84,19 @@ def test_check_of_a_sound_repository(moorage: Moorage, repository: Path) -> None
     assert json.loads(moorage("check", "--json", str(repository)).stdout) == []
 
 
+def test_check_of_no_models_says_so(moorage: Moorage, tmp_path: Path) -> None:
+    done = moorage("check", str(tmp_path))
+    assert (done.exit_code, done.stdout) == (0, "There are no models.\n")
+
+
+def test_check_without_loading_tells_of_a_backend_that_is_not_there(moorage: Moorage, tmp_path: Path) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "config.pbtxt").write_text('backend: "nope"')
+    (fault,) = faults(moorage("check", "--json", "--no-load", str(tmp_path)))["m"]
+    assert (fault["line"], fault["field"]) == (1, "backend")
+    assert "no backend 'nope'" in str(fault["message"])
+
+
 def test_check_shows_people_the_place_and_the_advice(moorage: Moorage, repository: Path) -> None:
     shown = moorage("check", "--no-load", str(repository), COLUMNS="300").stdout
     assert f"{repository}/misspelt/config.pbtxt:2" in shown

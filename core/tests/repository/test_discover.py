@@ -121,3 +121,10 @@ def test_a_plugin_that_fails_is_named(registry: Registry) -> None:
 
     with pytest.raises(PluginError, match="plugin 'x'"):
         found(evolve(registry, discoverers=(("x", fails),)), "", "model.py")
+
+
+def test_a_plugin_that_fails_is_no_hindrance_to_others(registry: Registry) -> None:
+    def fails(files: VersionFiles) -> ModelMatch | None:
+        raise PluginError("plugin 'x' failed in discover_model")
+
+    assert found(evolve(registry, discoverers=(("x", fails), *registry.discoverers)), "", "model.py") == PYTHON

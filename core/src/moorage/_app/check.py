@@ -9,9 +9,11 @@ from attrs import frozen
 from moorage._app import wiring
 from moorage._app.options import ServerOptions
 from moorage._execution import Loader
+from moorage._plugins import Registry
 from moorage._repository import Repositories, RepositorySnapshot
+from moorage.config.parsed import ParsedConfig
 from moorage.control import ModelId
-from moorage.errors import ErrorRecord, Fault, MoorageError
+from moorage.errors import ErrorRecord, Fault, MoorageError, NotFound
 
 
 @frozen
@@ -23,28 +25,38 @@ class Finding:
     fault: Fault
 
 
-def check(options: ServerOptions, *, load: bool) -> list[Finding]:
-    """All faults of the repositories. `load` has each version loaded, one at a time, and closed again."""
+@frozen
+class Report:
+    """All faults of some repositories, and how many models were looked at."""
+
+    findings: Sequence[Finding]
+    models: int
+
+
+def check(options: ServerOptions, *, load: bool) -> Report:
+    """Look for the faults of the repositories. `load` has each version loaded, one at a time, and closed again."""
     registry = wiring.load_plugins(options.block_plugin)
     repositories = wiring.repositories(options, registry)
     loader = Loader(registry, wiring.load_settings(options)) if load else None
     snapshot = repositories.scan()
     findings = [Finding("", None, Fault(error.message, file=url)) for url, error in snapshot.public().unreadable.items()]
     for model in sorted(snapshot.public().models):
-        findings += _of_model(repositories, snapshot, model, loader)
+        findings += _of_model(repositories, snapshot, model, registry, loader)
     if loader is not None:
         loader.close()
-    return findings
+    return Report(findings, len(snapshot.models))
 
 
 def _of_model(
-    repositories: Repositories, snapshot: RepositorySnapshot, model: ModelId, loader: Loader | None
+    repositories: Repositories, snapshot: RepositorySnapshot, model: ModelId, registry: Registry, loader: Loader | None
 ) -> Iterator[Finding]:
     try:
         spec = repositories.spec(snapshot, model, None)
     except MoorageError as error:
         yield from _findings(model, None, error)
         return
+    if loader is None:
+        yield from _of_backend(model, next(iter(spec.versions.values())).parsed, registry)
     for version, version_spec in sorted(spec.versions.items()):
         if loader is None or spec.dependencies:  # an ensemble can be loaded only where its steps serve
             continue
@@ -52,6 +64,15 @@ def _of_model(
             loader(version_spec).close()
         except MoorageError as error:
             yield from _findings(model, version, error)
+
+
+def _of_backend(model: ModelId, parsed: ParsedConfig, registry: Registry) -> Iterator[Finding]:
+    """What only a load would find out otherwise: whether there is the backend."""
+    try:
+        if parsed.config.backend:
+            registry.backend(parsed.config.backend)
+    except NotFound as error:
+        yield Finding(str(model), None, parsed.fault("backend", str(error)))
 
 
 def _findings(model: ModelId, version: int | None, error: MoorageError) -> Sequence[Finding]:

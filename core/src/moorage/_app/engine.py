@@ -17,6 +17,7 @@ from moorage._lifecycle.manager import Manager
 from moorage._lifecycle.serving import ServingMap
 from moorage._logging import get_logger
 from moorage._plugins import Registry
+from moorage._storage import Reporter
 from moorage.control import Outcome, Summoning
 from moorage.errors import Internal, InvalidArgument
 from moorage.hookspecs import StateChange
@@ -38,16 +39,18 @@ class Listener(Protocol):
 class Parts:
     """What can be made, and checked, of options before there is an event loop."""
 
-    def __init__(self, options: ServerOptions) -> None:
-        """Raises a MoorageError that names the flag which is wrong."""
+    def __init__(self, options: ServerOptions, reporter: Reporter | None = None) -> None:
+        """`reporter` tells of downloads; the log does if it is None. Raises a MoorageError that names the flag which is wrong."""
         self.options = options
         self.registry = wiring.load_plugins(options.block_plugin)
         self.mode = self.registry.control_mode(options.model_control_mode)
         if options.load_model and options.model_control_mode in {"none", "poll"}:
             raise InvalidArgument("--load-model needs --model-control-mode=explicit; other modes choose the models themselves")
-        self.repositories = wiring.repositories(options, self.registry)
+        settings = wiring.load_settings(options)
+        self.copies = wiring.copies(options, self.registry, reporter)
+        self.repositories = wiring.repositories(options, self.registry, self.copies)
         self.serving: ServingMap[Servable] = ServingMap()
-        self.loader = Loader(self.registry, wiring.load_settings(options), self.serving)
+        self.loader = Loader(self.registry, settings, self.serving, self.copies)
 
 
 class Engine:
@@ -99,6 +102,7 @@ class Engine:
         self.admin.shut()
         await asyncio.sleep(grace)
         self.inference.refuse("the server is shutting down")
+        self._parts.copies.stop()
         if await self._manager.close(patience):
             await asyncio.to_thread(self._parts.loader.close)
             return True
@@ -110,8 +114,10 @@ class Engine:
             self._watching.cancel()
         for listener in self._listeners:
             await listener.stop(GRACE_SECONDS)
+        self._parts.copies.stop()
         await self._manager.close(0)
         self._control.close()
+        await asyncio.to_thread(self._parts.copies.close)
 
     def _make_manager(self, serving: ServingMap[Servable]) -> Manager[Servable]:
         options = self._parts.options
@@ -134,7 +140,8 @@ class Engine:
     def _judge(self, outcomes: Sequence[Outcome]) -> None:
         failed = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
         for model, error in failed:
-            log.error("model failed to load", model=str(model), error=error.message)
+            if self._manager.failure(model) is None:  # what failed as a model is in the log already
+                log.error("model failed to load", model=str(model), error=error.message)
         if failed and self._parts.options.exit_on_error:
             reasons = "".join(f"\n  {model}: {error.message}" for model, error in failed)
             raise Internal(

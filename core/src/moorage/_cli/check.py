@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,7 +12,7 @@ from moorage._app.options import ServerOptions
 from moorage.errors import MoorageError
 
 if TYPE_CHECKING:
-    from moorage._app.check import Finding
+    from moorage._app.check import Finding, Report
 
 
 @click.command(short_help="List every fault of model repositories, without serving them.")
@@ -46,23 +45,23 @@ def check(
         backend_config=backend_config,
     )
     try:
-        findings = find_faults(options, load=not no_load)
+        report = find_faults(options, load=not no_load)
     except MoorageError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps([attrs.asdict(finding) for finding in findings], indent=2))
+        click.echo(json.dumps([attrs.asdict(finding) for finding in report.findings], indent=2))
     else:
-        _print(findings)
-    context.exit(1 if findings else 0)
+        _print(report)
+    context.exit(1 if report.findings else 0)
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(report: Report) -> None:
     from moorage._cli.table import print_table  # noqa: PLC0415
 
-    if findings:
-        print_table(("Model", "Version", "Where", "Fault", "What to do"), [_row(finding) for finding in findings])
+    if report.findings:
+        print_table(("Model", "Version", "Where", "Fault", "What to do"), [_row(finding) for finding in report.findings])
     else:
-        click.echo("No faults.")
+        click.echo("No faults." if report.models else "There are no models.")
 
 
 def _row(finding: Finding) -> tuple[str, ...]:

@@ -134,7 +134,6 @@ class Conductor(Generic[S]):
         self._settle(model, rollout, Outcome(model.id, changed=not change.empty))
 
     def _fail(self, model: Model[S], rollout: Rollout[S], error: ErrorRecord) -> None:
-        logger.error("model '%s' was not loaded: %s", model.id, error.message)
         for unit in rollout.units.values():
             if unit.state is State.NEW:
                 unit.error = error

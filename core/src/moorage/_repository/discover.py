@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from attrs import evolve
@@ -11,7 +12,9 @@ from moorage.backend import ModelMatch, VersionFiles
 from moorage.config.parsed import ParsedConfig
 from moorage.config.platforms import ENSEMBLE, KNOWN
 from moorage.config.schema import Ensembling, ModelConfig
-from moorage.errors import ConfigError, NotFound
+from moorage.errors import ConfigError, NotFound, PluginError
+
+logger = logging.getLogger(__name__)
 
 Answers = Sequence[tuple[str, ModelMatch]]
 
@@ -26,8 +29,12 @@ def discover(parsed: ParsedConfig, files: VersionFiles, registry: Registry) -> P
     if config.platform == ENSEMBLE or isinstance(config.scheduling, Ensembling):
         return parsed.with_config(evolve(config, platform=config.platform or ENSEMBLE))
     backend = config.backend or _of_platform(parsed, registry)
-    answers = _ask(_views(config, files), registry)
+    answers, failures = _ask(_views(config, files), registry)
     match = _chosen(parsed, [(plugin, match) for plugin, match in answers if _fits(match, config, backend)])
+    if failures and match is None and not backend:
+        raise failures[0]
+    for failure in failures:
+        logger.error("model '%s': %s", files.model_name, failure)
     if match is None:
         match = _by_name(parsed, files, registry) if not backend else _default(backend, config.platform, registry)
     return parsed.with_config(
@@ -66,9 +73,20 @@ def _below(files: VersionFiles, wanted: str) -> VersionFiles:
     return evolve(files, names=frozenset(below or {wanted}))
 
 
-def _ask(views: Sequence[VersionFiles], registry: Registry) -> Answers:
-    asked = ((plugin, discoverer(view)) for view in views for plugin, discoverer in registry.discoverers)
-    return [(plugin, match) for plugin, match in asked if match is not None]
+def _ask(views: Sequence[VersionFiles], registry: Registry) -> tuple[Answers, list[PluginError]]:
+    """What the plugins answer, and the failures of those that broke down: no hindrance if another reads the files."""
+    answers: list[tuple[str, ModelMatch]] = []
+    failures: list[PluginError] = []
+    for view in views:
+        for plugin, discoverer in registry.discoverers:
+            try:
+                match = discoverer(view)
+            except PluginError as error:
+                failures.append(error)
+                continue
+            if match is not None:
+                answers.append((plugin, match))
+    return answers, failures
 
 
 def _fits(match: ModelMatch, config: ModelConfig, backend: str) -> bool:
