@@ -1,0 +1,1 @@
+"""Servers whose model repositories lie in emulators of the clouds' stores."""
