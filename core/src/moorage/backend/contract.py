@@ -61,8 +61,9 @@ class Signature:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    batches: bool | None = None
-    """Whether the first dimensions are the batch. None: the file does not say, and they are taken for it if they have any size."""
+    max_batch_size: int | None = None
+    """The largest batch that the file allows, 0 if it does not call its first dimensions a batch. None: it does not say; first
+    dimensions of any size are then taken for the batch."""
 
 
 @frozen
@@ -74,6 +75,8 @@ class Placement:
     device_id: int = 0
     host_policy: str = ""
     secondary_devices: tuple[tuple[str, int], ...] = ()
+    profiles: tuple[str, ...] = ()
+    """The optimization profiles that `instance_group { profile: ... }` names."""
 
 
 @frozen
@@ -86,15 +89,21 @@ class LoadContext:
     version_path: Path
     model_path: Path
     model_filename: str
-    """Path below `version_path` of the file or folder to load (`select_model_file` has chosen it)."""
+    """Path below `version_path` of the file or folder to load, on the first of the placements."""
     placements: tuple[Placement, ...] = ()
     """Where instances will be asked for; a backend may prepare for them."""
     backend_config: Mapping[str, str] = field(factory=dict)
     """`--backend-config` settings for this backend, those for all backends included."""
+    filenames: Mapping[tuple[InstanceKind, int], str] = field(factory=dict)
+    """The same for each device, by its kind and number: `cc_model_filenames` and `select_model_file` may give each its own."""
 
     @property
     def model_file(self) -> Path:
         return self.version_path / self.model_filename
+
+    def file_for(self, placement: Placement) -> Path:
+        """The file or folder to load at this place."""
+        return self.version_path / self.filenames.get((placement.kind, placement.device_id), self.model_filename)
 
 
 class Instance(ABC):
