@@ -1,0 +1,3 @@
+"""Model repositories in Google Cloud Storage for moorage."""
+
+__version__ = "0.1.0"
