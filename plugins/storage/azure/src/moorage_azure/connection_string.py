@@ -15,11 +15,13 @@ _EMULATOR_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErC
 
 
 def applied(settings: Settings) -> Settings:
-    """The settings with what their connection string says in place of it, unless another kind of credential is asked for.
+    """The settings with what their connection string says in place of it, unless something else is asked for.
 
     Raises StorageError for one that is none; it shows nothing of it.
     """
-    if not settings.connection_string or settings.auth_type.lower() not in ("", "key", "sas"):
+    asked = settings.auth_type.lower()
+    other = {"": "", "key": settings.key, "sas": settings.sas}.get(asked, asked)
+    if not settings.connection_string or other:
         return settings
     parts = _parts(settings)
     account, key, sas = (parts.get(name, "") for name in ("accountname", "accountkey", "sharedaccesssignature"))
@@ -30,7 +32,8 @@ def applied(settings: Settings) -> Settings:
     account = account or account_of(endpoint)
     if not account or not (key or sas or settings.auth_type):
         raise StorageError(
-            f"{name} should hold AccountName and AccountKey, or BlobEndpoint and SharedAccessSignature: copy it again as a whole"
+            f"{name} should hold AccountName and AccountKey, or BlobEndpoint and SharedAccessSignature: "
+            "copy it again as a whole"
         )
     names = {what: f"{part} in {name}" for what, part in (("account", "AccountName"), ("key", "AccountKey"))}
     names |= {"endpoint": f"BlobEndpoint in {name}", "sas": f"SharedAccessSignature in {name}"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NoReturn
+from typing import Final, Literal
 
 from attrs import evolve, field, frozen
 
@@ -40,11 +39,20 @@ def choose(address: Address, settings: Settings) -> Access:
     settings = applied(settings)
     account = _account(address, settings)
     kind = _kind(settings)
-    endpoint = address.endpoint if address.explicit else settings.endpoint or address.endpoint
-    endpoint = (endpoint or default_endpoint(account)).rstrip("/")
-    access = Access(kind, account, endpoint, client_id=settings.client_id, source=settings.name("auth_type"))
+    endpoint = (address.endpoint if address.explicit else "") or _endpoint(settings) or address.endpoint
+    access = Access(
+        kind,
+        account,
+        endpoint or default_endpoint(account),
+        client_id=settings.client_id,
+        source=settings.name("auth_type"),
+    )
     if kind == "key":
         return evolve(access, secret=_key(settings, account), source=settings.name("key"))
+    if kind in ("managed_identity", "default") and not access.endpoint.startswith("https://"):
+        raise StorageError(
+            f"an identity's token is only sent by https, and the endpoint is {access.endpoint}: use https, or an account key"
+        )
     if kind == "sas":
         return evolve(access, secret=_sas(settings), source=settings.name("sas"))
     return access
@@ -52,7 +60,7 @@ def choose(address: Address, settings: Settings) -> Access:
 
 def _account(address: Address, settings: Settings) -> str:
     """The one account that the URL and the settings speak of."""
-    said = settings.account or (account_of(settings.endpoint) if settings.endpoint else "")
+    said = settings.account or account_of(_endpoint(settings))
     if address.account and said and address.account != said.lower():
         name = settings.name("account") if settings.account else settings.name("endpoint")
         raise StorageError(
@@ -66,6 +74,12 @@ def _account(address: Address, settings: Settings) -> str:
             f"or write as://ACCOUNT/{address.container}{'/' if address.prefix else ''}{address.prefix}"
         )
     return account
+
+
+def _endpoint(settings: Settings) -> str:
+    if settings.endpoint and not settings.endpoint.lower().startswith(("http://", "https://")):
+        raise StorageError(f"{settings.name('endpoint')} should be a URL, as in https://ACCOUNT.blob.core.windows.net")
+    return settings.endpoint.partition("?")[0].rstrip("/")
 
 
 def _kind(settings: Settings) -> Kind:
@@ -109,21 +123,3 @@ def _sas(settings: Settings) -> str:
     if "sig=" not in token:
         raise StorageError(f"{name} is not a SAS token, which holds 'sig=…' among its parameters: copy it again as a whole")
     return token
-
-
-def credential(access: Access) -> Any:
-    """The credential as Azure's libraries take it; None for anonymous access."""
-    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
-    from azure.identity import DefaultAzureCredential, ManagedIdentityCredential
-
-    match access.kind:
-        case "key":
-            return AzureNamedKeyCredential(access.account, access.secret)
-        case "sas":
-            return AzureSasCredential(access.secret)
-        case "managed_identity":
-            return ManagedIdentityCredential(client_id=access.client_id or None)
-        case "default":
-            return DefaultAzureCredential(managed_identity_client_id=access.client_id or None)
-        case "anonymous":
-            return None
