@@ -12,7 +12,6 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,13 +22,15 @@ from emulators.process import announced
 from emulators.proxy import Proxy, Seen
 
 KEY, SECRET, REGION = "test-key-id", "test-secret-key", "us-east-1"
+PAGE = 60
 
 
 @contextlib.contextmanager
-def started() -> Iterator[str]:
-    """The URL of a server that runs while the context lasts."""
+def started(page: int = 1000) -> Iterator[str]:
+    """The URL of a server that runs while the context lasts. It lists so many objects at once."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with announced(command, r"Running on (http://\S+)", {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}) as url:
+    environment = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "MOTO_S3_DEFAULT_MAX_KEYS": str(page)}
+    with announced(command, r"Running on (http://\S+)", environment) as url:
         yield url
 
 
@@ -82,8 +83,8 @@ def made(url: str, name: str = "") -> Bucket:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
-    """The URL of an S3 server."""
-    with started() as url:
+    """The URL of an S3 server, which lists `PAGE` objects at once."""
+    with started(PAGE) as url:
         yield url
 
 
@@ -95,12 +96,14 @@ def proxy(moto: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> pytest.MonkeyPatch:
     """The environment without anything that leads to credentials, on this machine or outside."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "TRITON_", "MOORAGE_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
+    empty = tmp_path_factory.mktemp("aws") / "empty"
+    empty.touch()
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(empty))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     return monkeypatch
 
