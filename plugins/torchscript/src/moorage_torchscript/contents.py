@@ -42,20 +42,23 @@ class NotAsFoundError(ValueError):
 
 def identify(data: bytes) -> Contents:
     """Tell what a model file is. Any bytes get an answer."""
-    if not data:
-        return _other("an empty file", "upload it again")
     if data.startswith(b"PK"):
         return _in_archive(data)
-    for begin, what, advice in _STARTS:
-        if data.startswith(begin):
-            return _other(what, advice)
+    known = _known(data)
+    return Contents(Kind.OTHER, *known) if known else _pickled(data, "a pickle")
+
+
+def _known(data: bytes) -> tuple[str, str] | None:
+    """What a file is that is told by how it begins, and what to do about it."""
+    if not data:
+        return "an empty file", "upload it again"
     if data[0] == 8 and data[1:3].endswith(b"\x12") and data[1] < 32:
-        return _other("an ONNX model", 'call it model.onnx and write backend: "onnxruntime"')
+        return "an ONNX model", 'call it model.onnx and write backend: "onnxruntime"'
     if data[257:262] == b"ustar":
-        return _other("a tar archive, as PyTorch before 0.4 wrote them", f"load it with torch.load once; {_REMAKE}")
+        return "a tar archive, as PyTorch before 0.4 wrote them", f"load it with torch.load once; {_REMAKE}"
     if data.lstrip()[:1] == b"<":
-        return _other("a web page", "what was downloaded is a page about the model or a login form, not the model")
-    return _pickled(data, "a pickle")
+        return "a web page", "what was downloaded is a page about the model or a login form, not the model"
+    return next(((what, advice) for begin, what, advice in _STARTS if data.startswith(begin)), None)
 
 
 _STARTS: Final = (
@@ -83,6 +86,19 @@ def member(content: zipfile.ZipFile, name: str | zipfile.ZipInfo) -> bytes:
     try:
         return content.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise NotAsFoundError(str(error)) from error
+
+
+def damaged_member(data: bytes) -> str:
+    """The first file of an archive whose content has not the check sum that goes with it; "" if all have.
+
+    PyTorch does not look at check sums: weights that were changed on their way would be served.
+    """
+    try:
+        return archive(data).testzip() or ""
+    except NotAsFoundError:
+        raise
+    except Exception as error:
         raise NotAsFoundError(str(error)) from error
 
 
@@ -116,7 +132,9 @@ def _other_archive(content: zipfile.ZipFile, names: Iterable[str], whole: Iterab
     if "MAR-INF/MANIFEST.json" in whole:
         return _other("an archive of TorchServe (.mar)", "unpack it; if it holds a TorchScript file, put that here as model.pt")
     if "bytecode.pkl" in names:
-        return _other("a model for PyTorch Mobile, without code that a server can run", f"write {SCRIPT} from the original model")
+        return _other(
+            "a model for PyTorch Mobile, without code that a server can run", f"write {SCRIPT} from the original model"
+        )
     listed = ", ".join(list(whole)[:3]) or "nothing"
     return _other(f"a ZIP archive of something else (it holds {listed})", _REMAKE)
 

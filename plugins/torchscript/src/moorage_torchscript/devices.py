@@ -29,6 +29,8 @@ def _missing(torch: Any, number: int) -> str:
     try:
         torch.cuda.init()
     except Exception as error:  # noqa: BLE001 (whatever CUDA says, it cannot be used)
-        return f"CUDA cannot start ({str(error).splitlines()[0]}): an NVIDIA driver that suits CUDA {torch.version.cuda} is needed"
+        return (
+            f"CUDA cannot start ({str(error).splitlines()[0]}): an NVIDIA driver that suits CUDA {torch.version.cuda} is needed"
+        )
     count = torch.cuda.device_count()
     return "" if number < count else f"PyTorch sees {count} GPU(s), numbered from 0: see CUDA_VISIBLE_DEVICES"

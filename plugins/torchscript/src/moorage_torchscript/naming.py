@@ -42,13 +42,13 @@ def place(names: Sequence[str], arguments: Sequence[str], count: int | None, *, 
     `field` is "input" or "output", for the faults.
     """
     convention, positions = _positions(names, arguments)
-    faults = []
+    faults = _swapped(names, arguments, field) if convention is Convention.ORDER else []
     taken: dict[int, str] = {}
     for number, name in enumerate(names):
         position = positions[name]
         where = f"{field}[{number}].name"
         if count is not None and position >= count:
-            faults.append(Fault(*_outside(name, position, arguments, count, field), field=where))
+            faults.append(Fault(_outside(name, position, arguments, count, field), field=where))
         elif position in taken:
             faults.append(Fault(f"'{name}' and '{taken[position]}' are both {field} {position} of the model", field=where))
         taken[position] = name
@@ -65,6 +65,20 @@ def _positions(names: Sequence[str], arguments: Sequence[str]) -> tuple[Conventi
     return Convention.ORDER, {name: number for number, name in enumerate(names)}
 
 
-def _outside(name: str, position: int, arguments: Sequence[str], count: int, field: str) -> tuple[str]:
+def _swapped(names: Sequence[str], arguments: Sequence[str], field: str) -> list[Fault]:
+    """Names of arguments that the order of the configuration would put in the place of other arguments."""
+    return [
+        Fault(
+            f"'{name}' is argument {arguments.index(name)} of the model, but stands at {number}, and as not all names are "
+            f"arguments ({', '.join(arguments)}) their order counts",
+            field=f"{field}[{number}].name",
+            advice="give all inputs the names of arguments, or put them in the model's order",
+        )
+        for number, name in enumerate(names)
+        if name in arguments and arguments.index(name) != number
+    ]
+
+
+def _outside(name: str, position: int, arguments: Sequence[str], count: int, field: str) -> str:
     listed = f": {', '.join(arguments)}" if arguments else ""
-    return (f"'{name}' would be {field} {position}, counted from 0, but the model has {count} {field}(s){listed}",)
+    return f"'{name}' would be {field} {position}, counted from 0, but the model has {count} {field}(s){listed}"

@@ -17,7 +17,7 @@ def backends() -> Iterable[type[Backend]]:
 
 @hookimpl
 def discover_model(files: VersionFiles) -> ModelMatch | None:
-    """A file `model.pt` (TorchScript) or `model.pt2` (an exported or compiled program); beside the first, the second is not used."""
+    """A file `model.pt` (TorchScript) or, where there is none, `model.pt2` (an exported or compiled program)."""
     names = files.top_level()
     if DEFAULT_FILE in names:
         return ModelMatch(TorchBackend.name, TorchBackend.platforms[0], DEFAULT_FILE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import threading
@@ -19,11 +18,12 @@ log = logging.getLogger(__name__)
 def import_torch(model: str) -> Any:
     """The module `torch`. Raises PluginError that says what to install."""
     try:
-        return importlib.import_module("torch")
+        import torch  # noqa: PLC0415 (not before a model needs it)
     except ImportError as error:
         raise PluginError(
             f"model '{model}': the backend 'pytorch' needs PyTorch, which cannot be imported ({error}): {INSTALL}"
         ) from error
+    return torch
 
 
 class ProcessSettings:
