@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,20 @@ _TYPES = {
 
 @frozen
 class Endpoint:
-    """An input or output: its name in requests with type and shape, and the tensor of the graph behind it."""
+    """An input or output: its name in requests with type and shape, and the tensor of the graph behind it.
+
+    A tensor without dimensions is one of one element in requests, which cannot carry it as it is.
+    """
 
     spec: TensorSpec
     tensor: str
+    scalar: bool = False
+
+    @classmethod
+    def of(cls, name: str, datatype: DataType, shape: tuple[int, ...] | None, tensor: str) -> Endpoint:
+        """One whose tensor has this shape; None if its rank is unknown."""
+        scalar = shape == ()
+        return cls(TensorSpec(name, datatype, (1,) if scalar else shape), tensor, scalar)
 
 
 @frozen
@@ -44,6 +54,16 @@ class Endpoints:
 
     inputs: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
+
+
+@frozen
+class Built:
+    """A graph that was brought into TensorFlow's default graph."""
+
+    endpoints: Endpoints
+    graph_def: Any
+    start: Callable[[Any], None]
+    """Gives the graph in a session what it starts with: variables, tables."""
 
 
 def datatype(dtype: Any, model: str, role: str, name: str) -> DataType:
@@ -67,26 +87,52 @@ def sizes(shape: Any) -> tuple[int, ...] | None:
     return None if shape.rank is None else tuple(-1 if size is None else size for size in shape.as_list())
 
 
+class Scalars:
+    """Tensors without dimensions, which have one in requests, and those that turn out to have none."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self.inputs = frozenset(one.spec.name for one in endpoints.inputs if one.scalar)
+        self.outputs = frozenset(one.spec.name for one in endpoints.outputs if one.scalar or one.spec.shape is None)
+        self._certain = frozenset(one.spec.name for one in endpoints.outputs if one.scalar)
+
+    def given(self, names: Sequence[str], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arrays as the graph takes them."""
+        return [array.reshape(()) if name in self.inputs else array for name, array in zip(names, arrays, strict=True)]
+
+    def taken(self, names: Sequence[str], results: Sequence[Any]) -> list[np.ndarray]:
+        """The results as requests take them. TensorFlow gives a bare value for what has no dimensions."""
+        return [self._array(name, value) for name, value in zip(names, results, strict=True)]
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        if isinstance(value, np.ndarray):
+            return value
+        array = np.empty((1,) if name in self._certain else (), getattr(value, "dtype", np.dtype(object)))
+        array[...] = value
+        return array
+
+
 class ShapeCheck:
     """Do arrays have the shapes that a model declares? What it declares is taken apart once."""
 
     def __init__(self, model: str, specs: Sequence[TensorSpec]) -> None:
         self._model = model
-        self._rules = [_rule(spec) for spec in specs]
+        self._fixed = {
+            spec.name: (len(spec.shape), [(axis, size) for axis, size in enumerate(spec.shape) if size >= 0])
+            for spec in specs
+            if spec.shape is not None
+        }
+        self._declared = {spec.name: spec.shape for spec in specs}
 
-    def __call__(self, arrays: Sequence[np.ndarray]) -> None:
-        """Raises RequestError naming the first that has not. The arrays are in the order of the specs."""
-        for array, (name, declared, fixed) in zip(arrays, self._rules, strict=True):
-            if declared is None:
+    def __call__(self, names: Sequence[str], arrays: Sequence[np.ndarray]) -> None:
+        """Raises RequestError naming the first that has not."""
+        for name, array in zip(names, arrays, strict=True):
+            rule = self._fixed.get(name)
+            if rule is None:
                 continue
+            rank, fixed = rule
             shape = array.shape
-            if len(shape) != len(declared) or any(shape[axis] != size for axis, size in fixed):
+            if len(shape) != rank or any(shape[axis] != size for axis, size in fixed):
+                declared = list(self._declared[name] or ())
                 raise RequestError(
-                    f"model '{self._model}': input '{name}' has shape {list(shape)}, but the model takes {list(declared)}"
+                    f"model '{self._model}': input '{name}' has shape {list(shape)}, but the model takes {declared}"
                 )
-
-
-def _rule(spec: TensorSpec) -> tuple[str, tuple[int, ...] | None, list[tuple[int, int]]]:
-    """Name, declared shape, and the axes of fixed size."""
-    fixed = [(axis, size) for axis, size in enumerate(spec.shape or ()) if size >= 0]
-    return spec.name, spec.shape, fixed
