@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from types import ModuleType
 from typing import ClassVar
 
@@ -50,8 +49,10 @@ def refuse_cuda(context: LoadContext) -> None:
 def import_runtime(model: str) -> ModuleType:
     """The module `openvino`. Raises PluginError that says what to install."""
     try:
-        return importlib.import_module("openvino")
+        import openvino  # noqa: PLC0415 - not before a model needs it
     except ImportError as error:
         raise PluginError(
             f"model '{model}': the backend 'openvino' needs OpenVINO, which cannot be imported ({error}): {INSTALL}"
         ) from error
+    module: ModuleType = openvino
+    return module

@@ -11,7 +11,7 @@ import numpy as np
 
 from moorage.backend import BatchInstance, LoadContext, LoadedModel, Placement, Signature
 from moorage.config.schema import InstanceKind
-from moorage.errors import ModelError, RequestError
+from moorage.errors import ModelError
 from moorage.types import DataType
 from moorage_openvino.compiling import compile_model
 from moorage_openvino.faults import load_error, run_error
@@ -19,7 +19,7 @@ from moorage_openvino.padding import PaddedInstance
 from moorage_openvino.ports import Port, read_ports, signature
 from moorage_openvino.settings import Settings
 from moorage_openvino.shapes import batch_in_layout, prepare
-from moorage_openvino.tensors import Reader, Writer, reader_of, writer_of
+from moorage_openvino.tensors import Reader, Writer, reader_of, texts, writer_of
 
 _log = logging.getLogger(__name__)
 
@@ -31,10 +31,12 @@ class OpenVinoModel(LoadedModel):
         self._name = context.model_name
         self._padding = settings.padding
         self._runtime = runtime
+        if not model.outputs:
+            raise ModelError(f"model '{self._name}' version {context.version}: {context.model_file} describes no outputs")
         try:
             batch_known = batch_in_layout(runtime, model)
             self._fixed_batch = prepare(runtime, model, context.config, settings, batch_known=batch_known)
-            self._inputs, self._outputs = read_ports(runtime, model, context.config)
+            self._inputs, self._outputs = read_ports(model, context.config)
         except Exception as error:
             raise load_error(error, context.model_name, context.version, context.model_file) from error
         self._signature = signature(self._inputs, self._outputs, batches=batch_known, fixed_batch=self._fixed_batch)
@@ -50,8 +52,8 @@ class OpenVinoModel(LoadedModel):
             raise ModelError(f"model '{self._name}': OpenVINO does not run on NVIDIA GPUs; place the model on KIND_CPU")
         request = self._compiled.create_infer_request()
         writers = [writer_of(self._runtime, port) for port in self._inputs]
-        readers = {port.name: reader_of(port) for port in self._outputs}
-        instance = OpenVinoInstance(self._name, request, writers, readers, stateful=self._stateful)
+        kind = TextInstance if any(port.datatype is DataType.BYTES for port in self._outputs) else OpenVinoInstance
+        instance = kind(self._name, request, writers, self._outputs, stateful=self._stateful)
         if not self._fixed_batch:
             return instance
         return PaddedInstance(instance, self._name, self._fixed_batch, padding=self._padding)
@@ -66,30 +68,47 @@ class OpenVinoInstance(BatchInstance):
     A model with a state of its own begins each run without one.
     """
 
-    def __init__(
-        self, model: str, request: Any, writers: Sequence[Writer], readers: Mapping[str, Reader], *, stateful: bool
-    ) -> None:
+    def __init__(self, model: str, request: Any, writers: Sequence[Writer], outputs: Sequence[Port], *, stateful: bool) -> None:
         self._model = model
         self._request = request
         self._writers = writers
-        self._readers = readers
+        self._outputs = {port.name: (port.index, reader_of(port)) for port in outputs}
         self._stateful = stateful
-        self._fed: Mapping[str, np.ndarray] = {}
+        self._fed: list[np.ndarray] = []
 
     def run(self, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
         request = self._request
-        self._fed = {writer.port.name: writer.feed(request, inputs) for writer in self._writers}
+        self._fed = [writer.feed(request, inputs) for writer in self._writers]
         try:
             if self._stateful:
                 request.reset_state()
-            results = request.infer(share_outputs=True, decode_strings=False).to_tuple()
-            return {name: self._readers[name](request, results) for name in outputs}
+            return self._infer(request, outputs)
         except Exception as error:
             raise run_error(error, self._model) from error
 
     def close(self) -> None:
         del self._request
-        self._fed = {}
+        self._fed = []
+
+    def _infer(self, request: Any, outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
+        """Run, and copy the views of the outputs, which the next run overwrites."""
+        views = request.infer(share_outputs=True).to_tuple()
+        known = self._outputs
+        return {name: read(views[index]) for name in outputs for index, read in (known[name],)}
+
+
+class TextInstance(OpenVinoInstance):
+    """A model with strings among its outputs: a view of those, which `infer` would make, is a fault in memory."""
+
+    def _infer(self, request: Any, outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
+        request.start_async()
+        request.wait()
+        return {name: self._read(request, *self._outputs[name]) for name in outputs}
+
+    @staticmethod
+    def _read(request: Any, index: int, read: Reader) -> np.ndarray:
+        tensor = request.get_output_tensor(index)
+        return read(tensor if read is texts else tensor.data)
 
 
 def _tell_of_doubles(model: str, ports: Sequence[Port]) -> None:

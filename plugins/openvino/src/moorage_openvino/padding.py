@@ -23,7 +23,7 @@ class PaddedInstance(BatchInstance):
         rows = {len(array) for array in inputs.values()}
         if rows == {self._size}:
             return self._instance.run(inputs, outputs)
-        if not self._padding or len(rows) > 1 or max(rows, default=0) > self._size:
+        if not self._padding or len(rows) != 1 or max(rows) > self._size:
             raise RequestError(
                 f"model '{self._model}' runs batches of {self._size}, but has got {', '.join(map(str, sorted(rows)))}; "
                 "set the parameter ENABLE_BATCH_PADDING to YES to have smaller ones filled up"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,7 @@ def own_names(port: Any) -> set[str]:
     return names or {_operation(port).friendly_name}
 
 
-def read_ports(runtime: ModuleType, model: Any, config: ModelConfig) -> tuple[list[Port], list[Port]]:
+def read_ports(model: Any, config: ModelConfig) -> tuple[list[Port], list[Port]]:
     """The inputs and outputs, under the names of the configuration where those are names of the model's.
 
     Raises Unsupported naming one that no request can carry.
@@ -86,8 +85,8 @@ def read_ports(runtime: ModuleType, model: Any, config: ModelConfig) -> tuple[li
 
 def signature(inputs: Sequence[Port], outputs: Sequence[Port], *, batches: bool, fixed_batch: int) -> Signature:
     """What the model declares. Batches of a fixed size are filled up by whoever runs it, so that they appear as any size."""
-    sides = (tuple(_spec(port, fixed_batch) for port in ports) for ports in (inputs, outputs))
-    return Signature(*sides, batches=batches)
+    specs = [tuple(_spec(port, fixed_batch) for port in ports) for ports in (inputs, outputs)]
+    return Signature(specs[0], specs[1], max_batch_size=None if batches else 0)
 
 
 def _spec(port: Port, fixed_batch: int) -> TensorSpec:

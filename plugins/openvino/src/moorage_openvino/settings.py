@@ -112,7 +112,9 @@ class _Reader:
         if text in _STREAMS:
             return text
         if text and not (text.isascii() and text.isdigit()):
-            self._fault("NUM_STREAMS", f"'{text}' is neither AUTO nor NUMA nor a number", "write one of them")
+            self._fault(
+                "NUM_STREAMS", f"'{self._given['NUM_STREAMS']}' is neither AUTO nor NUMA nor a number", "write one of them"
+            )
         return text
 
     def _fault(self, name: str, message: str, advice: str) -> None:

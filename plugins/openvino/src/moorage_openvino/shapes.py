@@ -28,7 +28,7 @@ def prepare(runtime: ModuleType, model: Any, config: ModelConfig, settings: Sett
     """
     if settings.reshape:
         _apply(model, {index: _with_dims(runtime, model, config, index) for index in range(len(model.inputs))}, settings.model)
-    _refuse_unranked(model, settings.model)
+    _refuse_impossible(model, settings.model)
     batches = config.max_batch_size > 0 or (batch_known and not _whole_shapes_given(model, config))
     size = config.max_batch_size
     if not batches:
@@ -46,6 +46,10 @@ def prepare(runtime: ModuleType, model: Any, config: ModelConfig, settings: Sett
 def _batch_is(model: Any, size: int) -> bool:
     ports = (*model.inputs, *model.outputs)
     return all(_first(port) == size for port in ports)
+
+
+def _sizes(shape: Any) -> list[Any]:
+    return [] if shape.rank.is_dynamic else list(shape)
 
 
 def _first(port: Any) -> int | None:
@@ -100,8 +104,11 @@ def _apply(model: Any, shapes: dict[int, Any], name: str) -> None:
         raise ConfigError([fault], name) from error
 
 
-def _refuse_unranked(model: Any, name: str) -> None:
+def _refuse_impossible(model: Any, name: str) -> None:
+    """Raise ModelError for inputs that OpenVINO does not compile, or that end the process when it does."""
     for port in model.inputs:
+        if any(size.is_static and not size.get_length() for size in _sizes(port.partial_shape)):
+            raise ModelError(f"model '{name}': input '{min(own_names(port))}' of shape {port.partial_shape} can hold nothing")
         if port.partial_shape.rank.is_dynamic:
             raise ModelError(
                 f"model '{name}': input '{min(own_names(port))}' has any number of dimensions, which OpenVINO cannot compile; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -14,8 +14,8 @@ from moorage.types import DataType
 from moorage_openvino.faults import reason
 from moorage_openvino.ports import Port
 
-Reader = Callable[[Any, Sequence[np.ndarray]], np.ndarray]
-"""Takes a request that has run and the views of all its outputs; a copy of one output."""
+Reader = Callable[[Any], np.ndarray]
+"""Takes the view of an output, of strings the tensor; gives a copy."""
 
 
 class Writer:
@@ -39,7 +39,8 @@ class Writer:
             request.set_input_tensor(port.index, self._made(array))
         except RuntimeError as error:
             raise RequestError(
-                f"model '{port.model}': input '{port.name}' of shape {list(array.shape)} does not fit the model: {reason(error)}"
+                f"model '{port.model}': input '{port.name}' of shape {list(array.shape)} does not fit the model: "
+                f"{reason(error)}"
             ) from error
         return array
 
@@ -95,17 +96,20 @@ def writer_of(runtime: ModuleType, port: Port) -> Writer:
 
 def reader_of(port: Port) -> Reader:
     """What takes this output."""
-    index = port.index
     if port.datatype is DataType.BYTES:
-        return lambda request, _: _texts(request.get_output_tensor(index))
-    if port.datatype is DataType.BF16:
-        return lambda _, results: results[index].view(ml_dtypes.bfloat16).copy()
-    return lambda _, results: results[index].copy()
+        return texts
+    return _bf16 if port.datatype is DataType.BF16 else np.copy
 
 
-def _texts(tensor: Any) -> np.ndarray:
-    """An object array of `bytes`: taken as bytes, since OpenVINO would replace what is no UTF-8."""
+def texts(tensor: Any) -> np.ndarray:
+    """An object array of `bytes` from a tensor of strings: as bytes, since OpenVINO would replace what is no UTF-8."""
     array = np.empty(tuple(tensor.shape), dtype=object)
     if array.size:
         array[...] = tensor.bytes_data.astype(object)
+    return array
+
+
+def _bf16(view: np.ndarray) -> np.ndarray:
+    """A copy of BF16, which OpenVINO says is FP16."""
+    array: np.ndarray = view.view(ml_dtypes.bfloat16).copy()
     return array

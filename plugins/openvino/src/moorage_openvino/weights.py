@@ -24,12 +24,12 @@ def needed_bytes(xml: bytes) -> int:
 
 def check_weights(model: str, xml: Path, weights: Path, needed: int) -> None:
     """Raise NotFound if the file of weights is missing, ModelError if it is not this model's or not all of it."""
-    if not weights.is_file():
-        if needed:
-            raise NotFound(f"model '{model}': {xml} needs its weights, but there is no file {weights}; copy it next to it")
+    if not needed:
         return
+    if not weights.is_file():
+        raise NotFound(f"model '{model}': {xml} needs its weights, but there is no file {weights}; copy it next to it")
     size = weights.stat().st_size
-    if size != needed and (needed or size):
+    if size != needed:
         what = "it is not complete" if size < needed else "it belongs to another model"
         raise ModelError(
             f"model '{model}': {weights} has {size} bytes, but the constants in {xml.name} take {needed}: {what}; "
