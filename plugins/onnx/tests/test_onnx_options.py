@@ -11,21 +11,12 @@ import onnxruntime
 import pytest
 
 from moorage.backend import LoadContext, Placement
-from moorage.config.schema import (
-    Accelerator,
-    ExecutionAccelerators,
-    Graph,
-    InstanceKind,
-    ModelConfig,
-    OptimizationPolicy,
-    Parameter,
-)
+from moorage.config.schema import Graph, InstanceKind, ModelConfig, OptimizationPolicy, Parameter
 from moorage.errors import ConfigError, ModelError, NotFound, PluginError
+from moorage.testing import ModelCase
 from moorage_onnx import backend as backend_module
 from moorage_onnx.options import default_threads, run_options, session_options
-from moorage_onnx.providers import CPU, CUDA, OPENVINO, TENSORRT, Provider, check_built_in, check_obtained, wanted
 
-GPU_1 = Placement("m", InstanceKind.KIND_GPU, 1)
 SHRINK: dict[str, Any] = {"memory.enable_memory_arena_shrinkage": "cpu:0"}
 ON_CPU = Placement("m", InstanceKind.KIND_CPU)
 
@@ -101,74 +92,30 @@ def test_runs_with_arena_shrinkage(instance: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, text", [("intra_op_thread_count", "many"), ("execution_mode", "fast"), ("enable_mem_arena", "perhaps")]
+    "name, text",
+    [
+        ("intra_op_thread_count", "many"),
+        ("intra_op_thread_count", "-1"),
+        ("inter_op_thread_count", "1.5"),
+        ("execution_mode", "fast"),
+        ("execution_mode", "2"),
+        ("enable_mem_arena", "perhaps"),
+        ("log_severity_level", "loud"),
+    ],
 )
-def test_a_parameter_that_is_no_number_is_a_config_error(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(ConfigError, match=f"parameters.{name}: '{text}'"):
+def test_a_parameter_that_makes_no_sense_is_a_config_error(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"model 'm': parameters.{name}: '{text}' is not"):
         options(tmp_path, **{name: text})
 
 
-def accelerated(*, gpu: Any = (), cpu: Any = (), **parameters: Any) -> ModelConfig:
-    policy = OptimizationPolicy(execution_accelerators=ExecutionAccelerators(tuple(gpu), tuple(cpu)))
-    return ModelConfig(name="m", optimization=policy, parameters={k: Parameter(v) for k, v in parameters.items()})
+def test_a_setting_of_the_command_line_that_makes_no_sense_is_blamed_on_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"model 'm': --backend-config\.intra_op_thread_count: 'many'"):
+        options(tmp_path, backend_config={"intra_op_thread_count": "many"})
 
 
-def test_the_cpu_alone_is_the_default() -> None:
-    assert wanted(ModelConfig(), ON_CPU) == [Provider(CPU, {})]
-
-
-def test_a_gpu_means_cuda_on_that_device() -> None:
-    assert wanted(ModelConfig(), GPU_1) == [Provider(CUDA, {"device_id": "1"}), Provider(CPU, {})]
-
-
-def test_tensorrt_comes_before_cuda() -> None:
-    parameters = {"precision_mode": "FP16", "max_workspace_size_bytes": "7", "trt_engine_cache_enable": "true"}
-    found = wanted(accelerated(gpu=[Accelerator("tensorrt", parameters)]), GPU_1)
-    assert found == [
-        Provider(
-            TENSORRT,
-            {"trt_fp16_enable": "1", "trt_max_workspace_size": "7", "trt_engine_cache_enable": "1", "device_id": "1"},
-        ),
-        Provider(CUDA, {"device_id": "1"}),
-        Provider(CPU, {}),
-    ]
-
-
-def test_cuda_takes_options_in_both_places() -> None:
-    config = accelerated(gpu=[Accelerator("cuda", {"use_ep_level_unified_stream": "1"})], cudnn_conv_algo_search="1")
-    (cuda, _) = wanted(config, GPU_1)
-    assert cuda.options == {"use_ep_level_unified_stream": "1", "cudnn_conv_algo_search": "HEURISTIC", "device_id": "1"}
-
-
-def test_openvino_is_for_the_cpu() -> None:
-    config = accelerated(cpu=[Accelerator("openvino")])
-    assert wanted(config, ON_CPU) == [Provider(OPENVINO, {"device_type": "CPU"}), Provider(CPU, {})]
-    assert OPENVINO not in [provider.name for provider in wanted(config, GPU_1)]
-
-
-@pytest.mark.parametrize(
-    "config, place",
-    [
-        (accelerated(gpu=[Accelerator("rocket")]), GPU_1),
-        (accelerated(cpu=[Accelerator("rocket")]), ON_CPU),
-    ],
-)
-def test_an_unknown_accelerator_is_a_config_error(config: Any, place: Any) -> None:
-    with pytest.raises(ConfigError, match="unknown accelerator 'rocket'"):
-        wanted(config, place)
-
-
-def test_a_gpu_without_cuda_says_what_to_install(load: Callable[..., Any]) -> None:
-    with pytest.raises(ModelError, match=r"model 'add_sub' needs CUDAExecutionProvider.*moorage-onnx\[gpu\].*KIND_CPU"):
-        load("add_sub").instance(GPU_1)
-
-
-def test_a_provider_that_did_not_start_is_an_error() -> None:
-    cuda = [Provider(CUDA, {}), Provider(CPU, {})]
-    check_obtained("m", cuda, [CUDA, CPU])
-    check_built_in("m", cuda, [TENSORRT, CUDA, CPU])
-    with pytest.raises(ModelError, match="model 'm' needs CUDAExecutionProvider, but it could not start"):
-        check_obtained("m", cuda, [CPU])
+def test_with_one_pool_for_all_the_model_s_own_threads_are_ignored(tmp_path: Path) -> None:
+    settings = {"enable-global-threadpool": "1"}
+    assert not options(tmp_path, backend_config=settings, intra_op_thread_count="3").use_per_session_threads
 
 
 def test_without_onnx_runtime_the_error_says_what_to_install(load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +150,17 @@ def test_instances_have_a_session_each_if_told_so(load: Callable[..., Any], monk
     for _ in range(3):
         model.instance(ON_CPU)
     assert len(made) == 3
+
+
+def test_an_instance_of_a_file_that_has_changed_is_refused(models: Path, tmp_path: Path) -> None:
+    """With a session each, one made later would run another model than the first."""
+    config = ModelConfig(name="m", parameters={"share_session": Parameter("0")})
+    where = ModelCase(models / "add_sub.onnx", config, "model.onnx").context(tmp_path)
+    model = backend_module.OnnxBackend().load(where)
+    model.instance(ON_CPU)
+    where.model_file.write_bytes((models / "conv.onnx").read_bytes())
+    with pytest.raises(ModelError, match=r"model 'm' version 1: .*model\.onnx has changed since it was first read"):
+        model.instance(ON_CPU)
 
 
 def count_sessions(monkeypatch: pytest.MonkeyPatch) -> list[object]:

@@ -35,7 +35,7 @@ def test_strings_may_be_none_at_all(instance: Callable[..., Any]) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_place(instance: Callable[..., Any]) -> None:
-    with pytest.raises(RequestError, match="input 'X': element 1 is not valid UTF-8"):
+    with pytest.raises(RequestError, match="input 'X' of model 'identity_bytes': element 1 is not valid UTF-8"):
         instance("identity_bytes").run({"X": objects(b"fine", b"\xff\xfe")}, ["Y"])
 
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from moorage.backend import Signature, TensorSpec, VersionFiles
+from moorage.config.schema import ModelConfig
 from moorage.errors import ModelError, Unsupported
+from moorage.testing import ModelCase
 from moorage.types import DataType
+from moorage_onnx.backend import OnnxBackend
 from moorage_onnx.plugin import backends, discover_model
 
 FP32 = DataType.FP32
@@ -50,6 +53,16 @@ def test_strings_beside_bf16_are_refused_at_load(load: Callable[..., Any]) -> No
 def test_an_error_at_load_names_model_and_file(load: Callable[..., Any], models: Path) -> None:
     with pytest.raises(ModelError, match=r"model 'int4' version 1: ONNX Runtime cannot load .*model\.onnx: .*NOT_IMPLEMENTED"):
         load("int4")
+
+
+def test_a_file_that_cannot_be_loaded_is_tried_once_and_in_silence(
+    models: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    content = (models / "add_sub.onnx").read_bytes().replace(b"LEFT", b"\xff\xfe\xff\xfe")
+    case = ModelCase(models / "add_sub.onnx", ModelConfig(name="m"), "model.onnx")
+    with pytest.raises(ModelError, match=r"model 'm' version 1: ONNX Runtime cannot load .*model\.onnx"):
+        OnnxBackend().load(case.context(tmp_path, content=content))
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

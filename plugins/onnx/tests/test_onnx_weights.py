@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
 from moorage.errors import ModelError
+from moorage.testing import ModelCase
+from moorage.testing.corruption import run_harms
+from moorage.types import DataType
+from moorage_onnx.backend import OnnxBackend
 from moorage_onnx.onnx_file import inspect_file
 
 CHILD = """
@@ -59,6 +64,19 @@ def test_harm_to_the_weights_of_a_loaded_model_does_not_reach_it(harm: str, mode
     assert (child.returncode, child.stdout.strip()) == (0, "unharmed"), child.stderr
 
 
+def test_harm_to_a_file_that_holds_its_weights_does_not_reach_the_loaded_model(models: Path, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    whole = tmp_path / "whole.onnx"
+    onnx.save(onnx.load(models / "table.onnx" / "model.onnx"), whole)
+    config = ModelConfig(
+        name="table",
+        input=(ModelInput("ROW", DataType.INT64, dims=(-1,)),),
+        output=(ModelOutput("VALUES", DataType.FP32, (-1, 8)),),
+    )
+    report = run_harms(ModelCase(whole, config, "model.onnx"), "onnxruntime")
+    assert not report.bad(), report.explain()
+
+
 def test_the_test_above_would_see_a_crash(models: Path, tmp_path: Path) -> None:
     """Without the plugin's care, truncated weights kill the process."""
     code = """
@@ -101,11 +119,16 @@ def test_weights_outside_the_folder_are_refused(models: Path, tmp_path: Path) ->
         load_folder(broken, tmp_path)
 
 
-def load_folder(folder: Path, tmp_path: Path) -> None:
-    from moorage.config.schema import ModelConfig
-    from moorage.testing import ModelCase
-    from moorage_onnx.backend import OnnxBackend
+def test_weights_in_a_file_that_can_have_no_name_are_refused(models: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "copy" / "model.onnx"
+    broken.mkdir(parents=True)
+    content = (models / "table.onnx" / "model.onnx").read_bytes()
+    (broken / "model.onnx").write_bytes(content.replace(b"rows.bin", b"rows\0bin"))
+    with pytest.raises(ModelError, match=r"model 'table': 'rows\\x00bin' is no name of a file"):
+        load_folder(broken, tmp_path)
 
+
+def load_folder(folder: Path, tmp_path: Path) -> None:
     OnnxBackend().load(ModelCase(folder, ModelConfig(name="table"), "model.onnx").context(tmp_path / "repository"))
 
 
@@ -114,6 +137,21 @@ def test_looking_into_a_broken_file_raises_nothing(cut: int, models: Path, tmp_p
     file = tmp_path / "model.onnx"
     file.write_bytes((models / "table.onnx" / "model.onnx").read_bytes()[:cut] + b"\xff" * 20)
     inspect_file(file)
+
+
+def test_looking_into_endless_subgraphs_comes_to_an_end(tmp_path: Path) -> None:
+    graph = b""
+    for _ in range(5000):  # graph { node { attribute { g: graph } } }
+        for tag in (0x32, 0x2A, 0x0A):
+            graph = bytes([tag]) + varint(len(graph)) + graph
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"\x3a" + varint(len(graph)) + graph)
+    assert inspect_file(file).external == frozenset()
+
+
+def varint(number: int) -> bytes:
+    groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def test_weights_inside_subgraphs_are_found(tmp_path: Path) -> None:

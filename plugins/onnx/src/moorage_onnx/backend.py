@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
@@ -12,8 +11,9 @@ from typing import ClassVar
 from moorage.backend import Backend, LoadContext, LoadedModel
 from moorage.errors import NotFound, PluginError
 from moorage_onnx.model import OnnxModel
-from moorage_onnx.options import flag, number
+from moorage_onnx.options import use_global_threads
 from moorage_onnx.sessions import SessionMaker
+from moorage_onnx.settings import Settings
 
 DEFAULT_FILE = "model.onnx"
 INSTALL = '`pip install "moorage-onnx[cpu]"`, or "moorage-onnx[gpu]" on a machine with an NVIDIA GPU'
@@ -36,7 +36,7 @@ class OnnxBackend(Backend):
         runtime = import_runtime(context.model_name)
         with self._lock:
             if not self._prepared:
-                use_global_threads(runtime, context.backend_config)
+                use_global_threads(runtime, Settings.of(context))
                 self._prepared = True
         return OnnxModel(context, SessionMaker(runtime, context, model_path(context)))
 
@@ -49,16 +49,6 @@ def import_runtime(model: str) -> ModuleType:
         raise PluginError(
             f"model '{model}': the backend 'onnxruntime' needs ONNX Runtime, which cannot be imported ({error}): {INSTALL}"
         ) from error
-
-
-def use_global_threads(runtime: ModuleType, settings: Mapping[str, str]) -> None:
-    """Give all sessions of the process one pool of threads, if `enable-global-threadpool` asks for it."""
-    if not flag(settings, "enable-global-threadpool", False, origin="--backend-config"):
-        return
-    runtime.set_global_thread_pool_sizes(
-        number(settings, "intra_op_thread_count", 0, origin="--backend-config"),
-        number(settings, "inter_op_thread_count", 0, origin="--backend-config"),
-    )
 
 
 def model_path(context: LoadContext) -> Path:

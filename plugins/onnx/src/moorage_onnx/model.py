@@ -12,9 +12,9 @@ from moorage.config.schema import InstanceKind
 from moorage.errors import Unsupported
 from moorage.types import DataType
 from moorage_onnx.faults import run_error
-from moorage_onnx.options import flag, settings_of
 from moorage_onnx.sessions import SessionMaker
-from moorage_onnx.tensors import ONNX_BFLOAT16, bf16_bits, bf16_output, bytes_output, read_signature, text_input
+from moorage_onnx.settings import Settings
+from moorage_onnx.tensors import ONNX_BFLOAT16, bf16_bits, bf16_output, bytes_output, text_input
 
 SHARE = "share_session"
 """Parameter: whether instances on one device use one session. Default: yes on the CPU, no on a GPU."""
@@ -26,10 +26,10 @@ class OnnxModel(LoadedModel):
     def __init__(self, context: LoadContext, maker: SessionMaker) -> None:
         self._model = context.model_name
         self._maker = maker
-        self._settings = settings_of(context)
+        self._settings = Settings.of(context)
         first = context.placements[0] if context.placements else Placement(context.model_name, InstanceKind.KIND_CPU)
         session = maker.make(first)
-        self._signature = read_signature(session, self._model, maker.facts)
+        self._signature = maker.signature(session)
         if _named(self._signature, DataType.BF16):
             self._refuse_string_inputs()
         self._shared = {_device(first): session}
@@ -61,7 +61,7 @@ class OnnxModel(LoadedModel):
     def _session(self, placement: Placement) -> Any:
         """The device's session: its first instance takes the one that loading made, if there is one."""
         device = _device(placement)
-        share = flag(self._settings, SHARE, placement.kind is not InstanceKind.KIND_GPU)
+        share = self._settings.flag(SHARE, placement.kind is not InstanceKind.KIND_GPU)
         if device in self._shared and (share or device in self._unused):
             self._unused.discard(device)
             return self._shared[device]
@@ -103,7 +103,7 @@ class TextInstance(OnnxInstance):
 
     def run(self, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Mapping[str, np.ndarray]:
         strings = self._strings
-        texts = {name: text_input(name, array) if name in strings else array for name, array in inputs.items()}
+        texts = {name: text_input(self._model, name, array) if name in strings else array for name, array in inputs.items()}
         results = super().run(texts, outputs)
         return {name: bytes_output(array) if name in strings else array for name, array in results.items()}
 

@@ -16,6 +16,7 @@ _GRAPH_NODE, _GRAPH_TENSOR, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 1
 _NODE_ATTRIBUTE = 5
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = 5, 6, 10, 11
 _TENSOR_EXTERNAL = 13
+_DEEPEST = 50
 _VALUE_NAME, _VALUE_TYPE, _TYPE_TENSOR, _TENSOR_SHAPE = 1, 2, 1, 2
 
 
@@ -40,8 +41,10 @@ def inspect_file(path: Path) -> FileFacts:
     return FileFacts(frozenset(external), frozenset(unranked))
 
 
-def _locations(file: BinaryIO, graph: WireField) -> Iterator[str]:
-    """The `location` of every tensor of a graph and of the graphs inside it."""
+def _locations(file: BinaryIO, graph: WireField, depth: int = 0) -> Iterator[str]:
+    """The `location` of every tensor of a graph and of the graphs inside it, down to where ONNX Runtime gives up."""
+    if depth > _DEEPEST:
+        return
     for part in fields(file, graph.begin, graph.end):
         if part.number == _GRAPH_TENSOR:
             yield from _location(file, part)
@@ -51,15 +54,15 @@ def _locations(file: BinaryIO, graph: WireField) -> Iterator[str]:
         elif part.number == _GRAPH_NODE:
             for inner in fields(file, part.begin, part.end):
                 if inner.number == _NODE_ATTRIBUTE:
-                    yield from _in_attribute(file, inner)
+                    yield from _in_attribute(file, inner, depth)
 
 
-def _in_attribute(file: BinaryIO, attribute: WireField) -> Iterator[str]:
+def _in_attribute(file: BinaryIO, attribute: WireField, depth: int) -> Iterator[str]:
     for part in fields(file, attribute.begin, attribute.end):
         if part.number in (_ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS):
             yield from _location(file, part)
         elif part.number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS):
-            yield from _locations(file, part)
+            yield from _locations(file, part, depth + 1)
 
 
 def _location(file: BinaryIO, tensor: WireField) -> Iterator[str]:

@@ -55,7 +55,7 @@ def _spec(argument: Any, model: str, role: str, facts: FileFacts) -> TensorSpec:
     return TensorSpec(argument.name, datatype, shape)
 
 
-def text_input(name: str, array: np.ndarray) -> np.ndarray:
+def text_input(model: str, name: str, array: np.ndarray) -> np.ndarray:
     """An array of `str` from one of `bytes`. Raises RequestError if an element is not UTF-8."""
     elements = array.ravel().tolist()
     texts = np.empty(len(elements), dtype=object)
@@ -64,7 +64,8 @@ def text_input(name: str, array: np.ndarray) -> np.ndarray:
     except UnicodeDecodeError as error:
         index = elements.index(error.object)
         raise RequestError(
-            f"input '{name}': element {index} is not valid UTF-8 (at byte {error.start}), and strings in ONNX models are"
+            f"input '{name}' of model '{model}': element {index} is not valid UTF-8 (at byte {error.start}), "
+            "and strings in ONNX models are"
         ) from error
     return texts.reshape(array.shape)
 

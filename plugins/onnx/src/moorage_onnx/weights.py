@@ -22,7 +22,7 @@ class ExternalWeights:
     """The files of a model's external weights in memory. Keep it for as long as a session uses it."""
 
     def __init__(self, model: str, folder: Path, locations: Iterable[str]) -> None:
-        self._buffers = {name: _read(_inside(model, folder, name)) for name in sorted(locations)}
+        self._buffers = {name: _read(model, _inside(model, folder, name)) for name in sorted(locations)}
 
     def give_to(self, options: Any) -> None:
         """Make a session with these options take the weights from here."""
@@ -34,6 +34,8 @@ class ExternalWeights:
 
 def _inside(model: str, folder: Path, name: str) -> Path:
     path = folder / name
+    if "\0" in name:
+        raise ModelError(f"model '{model}': {name!r} is no name of a file with weights; the model file is broken")
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ModelError(f"model '{model}': its weights '{name}' lie outside the folder {folder}; keep them below it")
     if not path.is_file():
@@ -41,12 +43,14 @@ def _inside(model: str, folder: Path, name: str) -> Path:
     return path
 
 
-def _read(path: Path) -> np.ndarray:
+def _read(model: str, path: Path) -> np.ndarray:
     size = path.stat().st_size
     block = np.empty(size + _ALIGNMENT, dtype=np.uint8)
     skip = -block.ctypes.data % _ALIGNMENT
     buffer = block[skip : skip + size]
     with path.open("rb") as file:
         if file.readinto(buffer.data) != size:
-            raise ModelError(f"{path} became shorter while it was read; load the model again when it is complete")
+            raise ModelError(
+                f"model '{model}': {path} became shorter while it was read; load the model again when it is complete"
+            )
     return buffer
