@@ -87,6 +87,15 @@ def install(arguments: list[str]) -> None:
         sys.exit("the packages could not be installed; pip's message is above")
 
 
+def install_emulators() -> None:
+    """What tests of stores run against, and pip cannot bring."""
+    say("installing an emulator of Azure Blob Storage with npm (once; tests that need it are skipped without)")
+    command = [str(PYTHON), "-m", "emulators.azure"]
+    done = subprocess.run(command, cwd=ROOT / "tests", check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        say(f"it cannot be had: {done.stderr.strip()}")
+
+
 def main() -> None:
     if len(sys.argv) != 2 or sys.argv[1] not in GROUPS:
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(GROUPS)}")
@@ -100,6 +109,8 @@ def main() -> None:
     own, others = packages(target), requirements(target)
     say(f"installing {', '.join(own)}" + (f" and {len(others)} tools" if others else ""))
     install([argument for one in own for argument in ("-e", f"./{one}{EXTRAS.get(one, '')}")] + others)
+    if target == "test":
+        install_emulators()
     stamp.write_text(wanted)
 
 

@@ -18,16 +18,21 @@ Reading = Callable[[float], float]
 
 @frozen
 class Aim:
-    """The ratio that moorage is to reach: at least (rates) or at most (times)."""
+    """The ratio that moorage is to reach: at least (rates) or at most (times).
+
+    With `beyond`, the bound is not on the ratio but on the difference to the base, in the point's unit.
+    """
 
     bound: float
     at_most: bool = False
+    beyond: bool = False
 
-    def met(self, ratio: float) -> bool:
-        return ratio <= self.bound if self.at_most else ratio >= self.bound
+    def met(self, value: float) -> bool:
+        """Whether a ratio, or a difference, reaches it."""
+        return value <= self.bound if self.at_most else value >= self.bound
 
     def __str__(self) -> str:
-        return f"{'<=' if self.at_most else '>='} {self.bound:g}"
+        return f"{'<=' if self.at_most else '>='} {'base + ' * self.beyond}{self.bound:g}"
 
 
 @frozen
@@ -45,6 +50,18 @@ class Point:
     def ratio(self) -> float:
         """Median of the subject over median of the base."""
         return statistics.median(self.readings[self.subject]) / statistics.median(self.readings[self.base])
+
+    @property
+    def difference(self) -> float:
+        """Median of the subject less that of the base."""
+        return statistics.median(self.readings[self.subject]) - statistics.median(self.readings[self.base])
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the aim is met; None without one."""
+        if self.aim is None:
+            return None
+        return self.aim.met(self.difference if self.aim.beyond else self.ratio)
 
     @property
     def ratio_spread(self) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,34 @@ def many_models(root: Path, count: int) -> Path:
             _write(root / name / "1/model.py", "class TritonPythonModel:\n    pass\n")
         marker.touch()
     return root
+
+
+def small_and_large(root: Path, megabytes: int) -> Path:
+    """50 files of 20 kB, as of 50 models, and one large file. Kept for the next run."""
+    root = root / f"files-{megabytes}"
+    marker = root.with_suffix(".ready")
+    if not marker.exists():
+        for number in range(50):
+            _fill(root / f"model_{number:02d}/1/model.bin", 20_000)
+        _fill(root / "large/1/model.bin", megabytes << 20)
+        marker.touch()
+    return root
+
+
+def _fill(path: Path, size: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for start in range(0, size, 1 << 20):
+            file.write(os.urandom(min(1 << 20, size - start)))
+
+
+def hollow(root: Path, megabytes: int) -> Path:
+    """One file of so many megabytes that takes no space."""
+    path = root / f"hollow-{megabytes}" / "large/1/model.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(megabytes << 20)
+    return path.parents[2]
 
 
 def _write(path: Path, text: str) -> None:

@@ -29,6 +29,7 @@ class Tools:
     wrk: Callable[[], Tool] = tools.wrk
     perf_analyzer: Callable[[], Tool] = tools.perf_analyzer
     allocators: Callable[[], Mapping[str, Path]] = tools.allocators
+    s3_clients: Callable[[], Mapping[str, Path]] = tools.s3_clients
 
 
 def _to_stderr(line: str) -> None:
@@ -49,6 +50,8 @@ class Plan:
     """Size of the repository that is scanned."""
     cycles: int = 200
     """How often a model is loaded and unloaded where that is measured."""
+    megabytes: int = 200
+    """Size of the large file that is downloaded; ten times as much where memory is looked at."""
     with_thread: bool = False
     """Measure moorage a second time, with its Python models in threads of the server."""
     sides: Sides = field(factory=Sides)

@@ -30,7 +30,7 @@ class Report:
 
     def missed(self) -> list[Point]:
         """The points that have an aim and do not reach it."""
-        return [p for points in self.points.values() for p in points if p.aim and not p.aim.met(p.ratio)]
+        return [p for points in self.points.values() for p in points if p.met is False]
 
     def table(self) -> str:
         """All points in aligned columns, then what was left out."""
@@ -60,7 +60,7 @@ class Report:
 
 def _rows(name: str, point: Point) -> list[tuple[str, ...]]:
     low, high = point.ratio_spread
-    verdict = "" if point.aim is None else "met" if point.aim.met(point.ratio) else "MISSED"
+    verdict = {None: "", True: "met", False: "MISSED"}[point.met]
     ratio = (f"{point.ratio:.2f}", f"{low:.2f} - {high:.2f}", str(point.aim or ""), verdict)
     subject = (f"{name}: {point.title}", *_side(point, point.subject), *ratio)
     return [subject, ("", *_side(point, point.base), "", "", "", "")]
@@ -86,7 +86,7 @@ def _point(point: Point) -> dict[str, Any]:
         "ratio": point.ratio,
         "ratio_spread": list(point.ratio_spread),
         "aim": str(point.aim) if point.aim else None,
-        "met": point.aim.met(point.ratio) if point.aim else None,
+        "met": point.met,
     }
 
 

@@ -60,6 +60,12 @@ def allocators() -> dict[str, Path]:
     return {"jemalloc": libraries / "libjemalloc.so.2", "tcmalloc": libraries / "libtcmalloc_minimal.so.4"}
 
 
+def s3_clients() -> dict[str, Path]:
+    """Other clients of S3, in an environment of their own: name -> the Python that has it."""
+    python = venv("s3", ["awscli", "boto3"])
+    return {"aws": python, "boto3": python}
+
+
 def py_spy() -> Tool:
     """The sampling profiler, in an environment of its own."""
     return Tool((str(venv("py-spy", ["py-spy"]).parent / "py-spy"),))

@@ -33,6 +33,13 @@ def test_aims(aim: Aim, met: bool) -> None:
     assert ("MISSED" in report.table()) is not met
 
 
+def test_an_aim_may_be_a_difference_to_the_base() -> None:
+    near, far = Aim(10.0, at_most=True, beyond=True), Aim(9.0, at_most=True, beyond=True)
+    assert point(near).difference == 10.0
+    assert (point(near).met, point(far).met, point(None).met) == (True, False, None)
+    assert "<= base + 9" in Report(points={"set": (point(far),)}).table()
+
+
 def test_sides_take_turns(plan: Plan) -> None:
     calls: list[str] = []
 

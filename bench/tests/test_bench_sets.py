@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,14 @@ import pytest
 from attrs import evolve
 from moorage_bench import cli, load, requests
 from moorage_bench.cost import Cost, answered
+from moorage_bench.frameworks import FRAMEWORKS
+from moorage_bench.frameworks.framework import ADD_SUB, BUSY
+from moorage_bench.inprocess import bare_instance
+from moorage_bench.install import MissingPeerError
 from moorage_bench.plan import Plan
 from moorage_bench.report import Report
 from moorage_bench.servers import Running, ServerSpec, serving
-from moorage_bench.sets import SETS
+from moorage_bench.sets import SETS, backends
 
 StubSide = Callable[..., Callable[[Path], ServerSpec]]
 
@@ -75,6 +80,43 @@ def interrupted_run(plan: Plan, pids: list[int]) -> None:
             os.kill(server.pid, 0)
             pids.append(server.pid)
         raise KeyboardInterrupt
+
+
+def test_backends_are_measured_beside_the_bare_framework(plan: Plan) -> None:
+    points = backends.measure(plan, ["onnx"])
+    assert [(point.title, point.subject, point.base) for point in points] == [
+        ("onnx, 128 B", "moorage", "bare"),
+        ("onnx, 128 B", "instance", "bare"),
+        ("onnx, 8 MiB", "moorage", "bare"),
+        ("onnx, 8 MiB", "instance", "bare"),
+        ("onnx, two instances", "2 instances", "1 instance"),
+    ]
+    assert all(value > 0 for point in points for values in point.readings.values() for value in values)
+
+
+def test_a_framework_that_is_not_installed_is_left_out(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPeerError, match="none of onnx is installed"):
+        backends.measure(evolve(plan, progress=said.append), ["onnx"])
+    assert "onnx: not measured" in said[0]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", [name for name in FRAMEWORKS if name != "onnx"])
+def test_models_of_each_framework_do_what_they_should(name: str, tmp_path: Path) -> None:
+    framework = FRAMEWORKS[name]
+    root = framework.repository(tmp_path)
+    inputs = framework.inputs(4)
+    with bare_instance(root, ADD_SUB, framework.filename) as instance:
+        total, gap = (result for _, result in sorted(dict(instance(inputs)).items()))
+    left, right = inputs.values()
+    assert (total == left + right).all() and (gap == left - right).all()
+    framework.bare(root / ADD_SUB / "1")(inputs)
+    with bare_instance(root, f"{BUSY}_1", framework.filename) as instance:
+        (result,) = dict(instance(framework.busy_input())).values()
+    assert result.shape == framework.busy_input().popitem()[1].shape
 
 
 def test_reloads_are_measured_beside_none(plan: Plan) -> None:

@@ -47,6 +47,15 @@ def test_adds_and_subtracts(served: Served) -> None:
     served.agrees("add_sub", inputs, own("add_sub", inputs))
 
 
+def test_an_answer_that_differs_is_told_with_the_way_it_came(served: Served) -> None:
+    inputs = sides(0)
+    wanted = own("add_sub", inputs)
+    with pytest.raises(AssertionError, match="HTTP, JSON: GAP"):
+        served.agrees("add_sub", inputs, {**wanted, "GAP": wanted["TOTAL"]})
+    with pytest.raises(AssertionError, match="HTTP, JSON: GAP"):
+        served.agrees("add_sub", inputs, {**wanted, "GAP": wanted["GAP"].astype(np.float64)})
+
+
 def test_strings(served: Served) -> None:
     words = ["", "plain", "é €", "b'quoted'", "two words"]
     (answer,) = own("identity_bytes", {"X": np.array([words], dtype=object)})["Y"]

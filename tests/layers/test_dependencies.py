@@ -15,6 +15,8 @@ from layers.sources import distributions, sources
 
 # Imported by name at run time, or by a library that is: uvicorn takes its event loop and its parser by their names.
 TAKEN_BY_NAME = {"httptools", "uvloop"}
+# Packages that several distributions share; the parts that are known.
+SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.oauth2": "google-auth"}
 # What a plugin or an extra brings, and what the tests of `moorage.testing` need.
 OPTIONAL = {"hypothesis", "ml_dtypes", "pytest", "triton_python_backend_utils"}
 
@@ -42,12 +44,13 @@ def declared(distribution: Path) -> tuple[set[str], set[str]]:
 
 def imported(distribution: Path) -> set[str]:
     own = {one.name for one in (distribution / "src").iterdir()} | {one.stem for one in (distribution / "src").glob("*.py")}
-    found = {name.split(".")[0] for source in sources() if source.distribution == distribution for name in source.imports()}
-    return found - set(sys.stdlib_module_names) - own - {"google"} | ({"google.protobuf"} if "google" in found else set())
+    names = {name for source in sources() if source.distribution == distribution for name in source.imports()}
+    shared = {part for part in SHARED for name in names if f"{name}.".startswith(f"{part}.")}
+    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - own - {"google"} | shared
 
 
 def brought_by(module: str) -> set[str]:
-    return {"protobuf"} if module == "google.protobuf" else provides().get(module, {normal(module)})
+    return {SHARED[module]} if module in SHARED else provides().get(module, {normal(module)})
 
 
 @pytest.mark.parametrize("distribution", distributions(), ids=lambda path: path.name)

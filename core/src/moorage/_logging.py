@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from attrs import define
@@ -77,7 +77,7 @@ class Log:
 
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
-        self._stream: TextIO = _open(settings.log_file) if settings.log_file else sys.stderr
+        self._stream: TextIO = _open(settings.log_file) if settings.log_file else cast("TextIO", _StandardError())
         self._renderers = _renderers(self._stream)
         self._configure()
 
@@ -145,6 +145,19 @@ class Log:
 
     def _render(self, logger: object, method: str, event: MutableMapping[str, Any]) -> str:
         return str(self._renderers[self._settings.log_format](logger, method, event))
+
+
+class _StandardError:
+    """Standard error as it is when it is written to: what draws on a terminal takes its place meanwhile."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
 
 
 class _ToStructlog(logging.Handler):

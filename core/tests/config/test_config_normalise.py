@@ -60,6 +60,10 @@ def test_auto_means_gpu_where_the_listed_gpus_are_there() -> None:
     assert groups(InstanceGroup(kind=AUTO)) == (InstanceGroup("m_0", CPU, 1),)
 
 
+def test_auto_never_means_a_gpu_for_a_backend_that_cannot_use_it() -> None:
+    assert groups(backend="openvino", gpus=(0,)) == (InstanceGroup("m", CPU, 1),)
+
+
 @pytest.mark.parametrize(
     "text, gpus, path, advice",
     [

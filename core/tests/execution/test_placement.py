@@ -14,7 +14,7 @@ def test_groups_become_places_in_order() -> None:
         name="m",
         instance_group=(
             InstanceGroup(name="cpus", kind=InstanceKind.KIND_CPU, count=2, host_policy="near"),
-            InstanceGroup(name="gpus", kind=InstanceKind.KIND_GPU, count=2, gpus=(0, 3)),
+            InstanceGroup(name="gpus", kind=InstanceKind.KIND_GPU, count=2, gpus=(0, 3), profile=("1", "4")),
             InstanceGroup(name="idle", kind=InstanceKind.KIND_CPU, count=1, passive=True),
         ),
     )
@@ -28,6 +28,7 @@ def test_groups_become_places_in_order() -> None:
         ("gpus_1_gpu3", "KIND_GPU", 3),
     ]
     assert placements(config)[0].host_policy == "near"
+    assert [place.profiles for place in placements(config)[1:3]] == [(), ("1", "4")]
 
 
 def test_a_count_that_no_process_can_have_is_refused() -> None:

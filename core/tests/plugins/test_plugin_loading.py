@@ -62,14 +62,14 @@ def test_using_a_broken_first_party_plugin_shows_its_traceback(install: Install)
     [
         ("backend", "onnxruntime", 'pip install "moorage[onnx]"'),
         ("backend", "python", 'pip install "moorage[python]"'),
-        ("backend", "pytorch", "moorage-torchscript is planned"),
-        ("backend", "tensorflow", "moorage-tensorflow is planned"),
-        ("backend", "openvino", "moorage-openvino is planned"),
-        ("backend", "tensorrt", "moorage-tensorrt is planned"),
-        ("platform", "tensorrt_plan", "moorage-tensorrt is planned"),
-        ("storage", "s3", "moorage-s3 is planned"),
-        ("storage", "gs", "moorage-gcs is planned"),
-        ("storage", "as", "moorage-azure is planned"),
+        ("backend", "pytorch", 'pip install "moorage[torchscript]"'),
+        ("backend", "tensorflow", 'pip install "moorage[tensorflow]"'),
+        ("backend", "openvino", 'pip install "moorage[openvino]"'),
+        ("backend", "tensorrt", 'pip install "moorage[tensorrt]"'),
+        ("platform", "tensorrt_plan", 'pip install "moorage[tensorrt]"'),
+        ("storage", "s3", 'pip install "moorage[s3]"'),
+        ("storage", "gs", 'pip install "moorage[gcs]"'),
+        ("storage", "as", 'pip install "moorage[azure]"'),
     ],
 )
 def test_a_missing_first_party_plugin_says_what_to_install(install: Install, lookup: str, name: str, advice: str) -> None:

@@ -40,6 +40,12 @@ def test_an_empty_configuration_of_a_model_that_batches() -> None:
     assert config.output == (ModelOutput(name="Y", data_type=INT64, dims=(4, -1)),)
 
 
+@pytest.mark.parametrize("most, size", [(0, 0), (1, 1), (32, 32), (None, 4)])
+def test_the_file_may_say_how_large_a_batch_may_be(most: int | None, size: int) -> None:
+    assert filled("", evolve(BATCHING, max_batch_size=most)).max_batch_size == size
+    assert filled("max_batch_size: 2", evolve(BATCHING, max_batch_size=most)).max_batch_size == 2
+
+
 def test_an_empty_configuration_of_a_model_that_does_not() -> None:
     config = filled("", FIXED)
     assert (config.max_batch_size, config.scheduling) == (0, None)

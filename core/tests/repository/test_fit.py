@@ -26,6 +26,15 @@ def faults(size: int, dims: str, x: Shape, y_dims: str = "[-1]", y: Shape = None
     return check(parse_text(text, file="config.pbtxt"), model)
 
 
+@pytest.mark.parametrize("most, fits", [(None, True), (0, True), (4, True), (3, False)])
+def test_a_batch_size_that_the_model_does_not_take(most: int | None, fits: bool) -> None:
+    parsed = parse_text("max_batch_size: 4", file="config.pbtxt")
+    found = check(parsed, Signature((), (), max_batch_size=most))
+    assert [str(fault) for fault in found] == (
+        [] if fits else ["config.pbtxt:1:1: max_batch_size: it is 4, but the model takes batches of at most 3 (write 3)"]
+    )
+
+
 @pytest.mark.parametrize(
     "size, dims, shape",
     [

@@ -125,7 +125,7 @@ def test_read_and_download(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     storage, url = LocalStorage(), str(tmp_path / "r")
     assert storage.read(url, "m/1/f") == b"abc"
-    storage.download(url, [Entry("m/1/f", 3, "")], tmp_path / "out")
+    storage.download(url, [entry for entry in storage.list(url) if not entry.is_dir], tmp_path / "out")
     assert (tmp_path / "out" / "m" / "1" / "f").read_bytes() == b"abc"
     with pytest.raises(StorageError, match=r"cannot read .*/m/2: No such file"):
         storage.read(url, "m/2")

@@ -29,6 +29,10 @@ from moorage.errors import InvalidArgument
         ("S3://Bucket/Path", "s3", "s3://Bucket/Path"),
         ("s3://https://host:9000/bucket/repo/", "s3", "s3://https://host:9000/bucket/repo"),
         ("as://account/container", "as", "as://account/container"),
+        ("zip://models::/srv/models.zip", "zip", "zip://models::/srv/models.zip"),
+        ("zip://::s3://bucket/models.zip", "zip", "zip://::s3://bucket/models.zip"),
+        ("zip::/srv/models.zip", "zip", "zip://::/srv/models.zip"),
+        ("Zip::s3://bucket/models.zip", "zip", "zip://::s3://bucket/models.zip"),
     ],
 )
 def test_split(url: str, scheme: str, rest: str) -> None:
@@ -39,6 +43,13 @@ def test_split(url: str, scheme: str, rest: str) -> None:
 def test_urls_that_mean_nothing(url: str) -> None:
     with pytest.raises(InvalidArgument, match="model repository"):
         split(url)
+
+
+@pytest.mark.parametrize("url", ["as://acct/cont?sv=1&sig=c2VjcmV0", "s3://bucket/p?X-Amz-Signature=c2VjcmV0"])
+def test_signatures_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(InvalidArgument, match="would get into logs") as caught:
+        split(url)
+    assert "c2VjcmV0" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("wrong, test, kind", FAULTS, ids=lambda value: str(value))
+@pytest.mark.parametrize("wrong, test, kind", FAULTS, ids=str)
 def test_a_fault_is_found(wrong: str, test: str, kind: type[Exception], suite: Suite, tmp_path: Path) -> None:
     Plain.wrong = wrong
     with pytest.raises(kind):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,19 +48,17 @@ def test_most_mutants_differ_from_the_original() -> None:
 @pytest.mark.parametrize(
     "error, clear",
     [
-        (ModelError("model 'm' version 1: cannot load model.bin: it is empty"), True),
-        (ModelError("model 'm': "), False),
+        (ModelError("model 'net' version 1: cannot load model.bin: it is empty"), True),
+        (ModelError("model 'net': "), False),
         (ModelError("cannot load: it is empty"), False),
-        (NotFound("model 'm'"), False),
+        (NotFound("model 'net'"), False),
     ],
 )
 def test_an_error_is_clear_if_it_names_the_model_and_a_cause(error: ModelError, clear: bool) -> None:
-    assert is_clear(error, "m") == clear
+    assert is_clear(error, "net") == clear
 
 
 def test_arrays_are_compared_by_their_bits() -> None:
-    import numpy as np
-
     nan, words = np.array([np.nan, -0.0]), np.array([b"a", b"b"], dtype=object)
     assert same_arrays({"X": nan, "S": words}, {"X": nan.copy(), "S": words.copy()})
     assert not same_arrays({"X": nan}, {"X": np.array([np.nan, 0.0])})

@@ -48,6 +48,7 @@ def mutant(name: str, *, initialize: str = INITIALIZE, source: str = SOURCE) -> 
     return Mutant(name, {"model.py": source.replace(INITIALIZE, f"        {initialize}").encode()})
 
 
+@pytest.mark.heavy
 def test_every_end_is_told_from_the_others_and_belongs_to_its_mutant(case: ModelCase) -> None:
     mutants = [
         mutant("good"),
@@ -56,7 +57,7 @@ def test_every_end_is_told_from_the_others_and_belongs_to_its_mutant(case: Model
         mutant("exits", initialize="os._exit(3)"),
         mutant("hangs", initialize="threading.Event().wait()"),
         mutant("is broken", initialize="raise ValueError('no such weights')"),
-        mutant("breaks when it runs", source=SOURCE.replace('"Y", array', '"NO", array')),
+        mutant("breaks when it runs", source=SOURCE.replace("+ extra", "+ no_such_name")),
         mutant("changes its neighbour", initialize="builtins.MOORAGE_TEST = 1"),
         mutant("good at last"),
     ]

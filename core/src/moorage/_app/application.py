@@ -17,6 +17,7 @@ from moorage._app.loops import loop_factory
 from moorage._app.options import ServerOptions
 from moorage._app.protocols import Protocols
 from moorage._logging import Log, get_logger
+from moorage._storage import Reporter
 
 OnStarted = Callable[[Sequence[IndexEntry]], None]
 
@@ -26,11 +27,11 @@ log = get_logger("moorage")
 class Application:
     """One server that is a process. Options are checked when it is made; `run` blocks until the server has ended."""
 
-    def __init__(self, options: ServerOptions) -> None:
-        """Raises a MoorageError that names the flag which is wrong."""
+    def __init__(self, options: ServerOptions, reporter: Reporter | None = None) -> None:
+        """`reporter` tells of downloads, else the log does. Raises a MoorageError that names the flag which is wrong."""
         self._options = options
         self._log = Log(wiring.log_settings(options))
-        self._parts = Parts(options)
+        self._parts = Parts(options, reporter)
         self._protocols = Protocols(options)
 
     def run(self, on_started: OnStarted) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 
 from attrs import frozen
 
@@ -11,6 +12,7 @@ from moorage._app.options import ServerOptions
 from moorage._execution import Loader
 from moorage._plugins import Registry
 from moorage._repository import Repositories, RepositorySnapshot
+from moorage._storage import Reporter
 from moorage.config.parsed import ParsedConfig
 from moorage.control import ModelId
 from moorage.errors import ErrorRecord, Fault, MoorageError, NotFound
@@ -33,11 +35,21 @@ class Report:
     models: int
 
 
-def check(options: ServerOptions, *, load: bool) -> Report:
-    """Look for the faults of the repositories. `load` has each version loaded, one at a time, and closed again."""
+def check(options: ServerOptions, *, load: bool, tell: Callable[[str], None], reporter: Reporter | None = None) -> Report:
+    """Look for the faults of the repositories. `load` has each version loaded, one at a time, and closed again.
+
+    Files of remote repositories are downloaded for that, as `tell` is told, and removed again.
+    """
     registry = wiring.load_plugins(options.block_plugin)
-    repositories = wiring.repositories(options, registry)
-    loader = Loader(registry, wiring.load_settings(options)) if load else None
+    settings = wiring.load_settings(options)
+    with closing(wiring.copies(options, registry, reporter)) as copies:
+        repositories = wiring.repositories(options, registry, copies)
+        if load and repositories.remote:
+            tell(f"Models of {', '.join(repositories.remote)} are downloaded to be loaded; --no-load does without.")
+        return _report(repositories, registry, Loader(registry, settings, copies=copies) if load else None)
+
+
+def _report(repositories: Repositories, registry: Registry, loader: Loader | None) -> Report:
     snapshot = repositories.scan()
     findings = [Finding("", None, Fault(error.message, file=url)) for url, error in snapshot.public().unreadable.items()]
     for model in sorted(snapshot.public().models):

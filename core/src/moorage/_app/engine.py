@@ -40,7 +40,7 @@ class Parts:
     """What can be made, and checked, of options before there is an event loop."""
 
     def __init__(self, options: ServerOptions, reporter: Reporter | None = None) -> None:
-        """`reporter` tells of downloads; the log does if it is None. Raises a MoorageError that names the flag which is wrong."""
+        """`reporter` tells of downloads, else the log does. Raises a MoorageError that names the flag which is wrong."""
         self.options = options
         self.registry = wiring.load_plugins(options.block_plugin)
         self.mode = self.registry.control_mode(options.model_control_mode)

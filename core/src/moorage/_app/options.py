@@ -71,6 +71,15 @@ class ServerOptions:
     )
     model_load_thread_count: int = _repository(4, "How many versions are loaded at the same time.", least=1)
     model_load_retry_count: int = _repository(0, "How often a failed load is tried again.")
+    model_cache_dir: str = _repository(
+        "",
+        "Folder that keeps files of remote repositories, so that a restart downloads only what has changed; servers of one "
+        "machine may share it.",
+        metavar="PATH",
+    )
+    model_cache_size: str = _repository(
+        "50GiB", "How much --model-cache-dir may keep: bytes, or a number with a unit, such as 500MB or 10GiB.", metavar="SIZE"
+    )
 
     id: str = _server("triton", "The server's name in its metadata.", metavar="NAME")
     shutdown_grace_secs: int = _server(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from moorage._admin import AdminSettings, Readiness, ReadinessPolicy
 from moorage._app.options import ServerOptions
@@ -15,6 +16,7 @@ from moorage._execution.devices import gpus
 from moorage._logging import LogSettings
 from moorage._plugins import Registry, load_registry
 from moorage._repository import Repositories
+from moorage._storage import Cache, Copies, Reporter, Scratch, bytes_of, mounted, split
 from moorage._storage import plugin as storage_plugin
 from moorage.errors import InvalidArgument
 
@@ -26,7 +28,28 @@ def load_plugins(blocked: Sequence[str] = ()) -> Registry:
     return load_registry(blocked=tuple(blocked), builtins=BUILT_IN)
 
 
-def repositories(options: ServerOptions, registry: Registry) -> Repositories:
+def copies(options: ServerOptions, registry: Registry, reporter: Reporter | None = None) -> Copies:
+    """Where files of remote repositories come to. Removes what killed servers have left there.
+
+    Raises InvalidArgument naming the flag or the variable whose folder cannot be used.
+    """
+    scratch = Scratch()
+    scratch.sweep()
+    schemes = {split(url).scheme for url in options.model_repository}
+    variables = {storage.mount_variable for scheme, storage in registry.storages.items() if scheme in schemes}
+    mounts = {variable: mounted(variable, os.environ[variable]) for variable in variables if os.environ.get(variable)}
+    return Copies(scratch, cache=_cache(options), mounts=mounts, reporter=reporter)
+
+
+def _cache(options: ServerOptions) -> Cache | None:
+    try:
+        limit = bytes_of(options.model_cache_size)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"--model-cache-size: {error}") from error
+    return Cache(Path(options.model_cache_dir), limit) if options.model_cache_dir else None
+
+
+def repositories(options: ServerOptions, registry: Registry, copies: Copies | None = None) -> Repositories:
     return Repositories(
         options.model_repository,
         registry,
@@ -34,6 +57,7 @@ def repositories(options: ServerOptions, registry: Registry) -> Repositories:
         config_name=options.model_config_name,
         auto_complete=options.auto_complete,
         variables=dict(os.environ) if options.substitute_variables else None,
+        copies=copies,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 @click.option("--model-namespacing", is_flag=True, help="As for serve.")
 @click.option("--disable-auto-complete-config", is_flag=True, help="As for serve.")
 @click.option("--backend-config", multiple=True, metavar="BACKEND,KEY=VALUE", help="As for serve.")
+@click.option("--model-cache-dir", default="", metavar="PATH", help="As for serve.")
+@click.option("--model-cache-size", default="50GiB", metavar="SIZE", help="As for serve.")
 @click.pass_context
 def check(
     context: click.Context,
@@ -33,9 +36,12 @@ def check(
     model_namespacing: bool,
     disable_auto_complete_config: bool,
     backend_config: tuple[str, ...],
+    model_cache_dir: str,
+    model_cache_size: str,
 ) -> None:
     """List every fault of model repositories. Each model is loaded once and closed again. Exit code 1 if there is a fault."""
     from moorage._app.check import check as find_faults  # noqa: PLC0415 (help and completion do without the server)
+    from moorage._cli.bars import bars  # noqa: PLC0415
 
     options = ServerOptions(
         model_repository=repository,
@@ -43,9 +49,11 @@ def check(
         model_namespacing=model_namespacing,
         disable_auto_complete_config=disable_auto_complete_config,
         backend_config=backend_config,
+        model_cache_dir=model_cache_dir,
+        model_cache_size=model_cache_size,
     )
     try:
-        report = find_faults(options, load=not no_load)
+        report = find_faults(options, load=not no_load, tell=partial(click.echo, err=True), reporter=bars())
     except MoorageError as error:
         raise click.ClickException(str(error)) from error
     if as_json:

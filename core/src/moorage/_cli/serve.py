@@ -23,11 +23,13 @@ def serve(**given: Any) -> None:
     The flags are those of Triton's tritonserver; each can also be given as an environment variable MOORAGE_<FLAG>.
     """
     from moorage._app.application import Application  # noqa: PLC0415 (help and completion do without the server)
+    from moorage._cli.bars import bars  # noqa: PLC0415
     from moorage._cli.table import print_models  # noqa: PLC0415
 
     options = _options(given)
     try:
-        code = Application(options).run(on_started=_nothing if _logs_json(options) else print_models)
+        reporter = bars() if options.log_format == "default" and not options.log_file else None
+        code = Application(options, reporter).run(on_started=_nothing if _logs_json(options) else print_models)
     except MoorageError as error:
         _complain(error, options)
         code = 1

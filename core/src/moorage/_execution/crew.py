@@ -9,6 +9,7 @@ from threading import Lock
 from attrs import frozen
 
 from moorage._execution.instances import InstanceThread
+from moorage._execution.local import LocalFiles
 from moorage._execution.placement import Post
 from moorage._execution.queues import JobQueue
 from moorage._execution.seats import Seat
@@ -30,14 +31,14 @@ class Member:
 class Crew:
     """Keeps a loaded model until the last servable that uses it is closed. `where` names model and version in errors.
 
-    `keep` is whatever must live as long as the model does.
+    `files` are those of the model, which are closed after it.
     """
 
-    def __init__(self, loaded: LoadedModel, queue: JobQueue, where: str, keep: object = None) -> None:
+    def __init__(self, loaded: LoadedModel, queue: JobQueue, where: str, files: LocalFiles) -> None:
         self.queue = queue
+        self.files = files
         self._loaded = loaded
         self._where = where
-        self._keep = keep
         self._members: set[Member] = set()
         self._users = 1
         self._lock = Lock()
@@ -87,7 +88,10 @@ class Crew:
             member.seat.open()
         for member in self._members:
             member.thread.stop()
-        self._loaded.close()
+        try:
+            self._loaded.close()
+        finally:
+            self.files.close()
 
     def _start(self, thread: InstanceThread) -> None:
         try:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from moorage._execution import completion
 from moorage._execution.crew import Crew
+from moorage._execution.devices import compute_capability
 from moorage._execution.ensemble import Ensemble, load_ensemble
 from moorage._execution.labels import read_labels
+from moorage._execution.local import LocalFiles, localised
+from moorage._execution.model_files import files_by_device
 from moorage._execution.placement import placements, posts
 from moorage._execution.priority_queue import PriorityQueue
 from moorage._execution.queues import BatchQueue, FifoQueue, JobQueue
@@ -22,10 +24,11 @@ from moorage._execution.warmup import samples
 from moorage._lifecycle.serving import ServingMap
 from moorage._plugins import Registry
 from moorage._repository.spec import VersionSpec
-from moorage.backend import Backend, LoadContext, LoadedModel, Placement, VersionFiles
+from moorage._storage import Copies
+from moorage.backend import Backend, LoadContext, LoadedModel
 from moorage.config.parsed import ParsedConfig
 from moorage.config.schema import DynamicBatching, Ensembling, ModelConfig, QueuePolicy, SequenceBatching
-from moorage.errors import ConfigError, Fault, InvalidArgument, ModelError, MoorageError, NotFound, Unsupported, described
+from moorage.errors import ConfigError, Fault, ModelError, MoorageError, NotFound, Unsupported, described
 
 DEFAULT_MAX_BATCH_SIZE: Final = "default-max-batch-size"
 
@@ -48,11 +51,18 @@ class LoadSettings:
 class Loader:
     """Loads versions. Called on the threads of the load pool, several at once.
 
-    `serving` is where ensembles find the models of their steps.
+    `serving` is where ensembles find the models of their steps; `copies` brings the files of remote repositories.
     """
 
-    def __init__(self, registry: Registry, settings: LoadSettings, serving: ServingMap[Servable] | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        settings: LoadSettings,
+        serving: ServingMap[Servable] | None = None,
+        copies: Copies | None = None,
+    ) -> None:
         self._registry = registry
+        self._copies = copies if copies is not None else Copies()
         self._settings = settings
         self._serving: ServingMap[Servable] = serving if serving is not None else ServingMap()
         self._backends: dict[str, Backend] = {}
@@ -60,18 +70,11 @@ class Loader:
 
     def __call__(self, spec: VersionSpec) -> Servable:
         """Load a version. Raises a MoorageError that names the model and says what to change."""
-        files = spec.files
-        if files.path is None or files.model_path is None:
-            raise Unsupported(f"model '{spec.id}': its repository {spec.repository} is not on this machine")
-        parsed, config = self._prepared(spec)
-        _refuse_unsupported(config)
-        if isinstance(config.scheduling, Ensembling):
-            return load_ensemble(config, spec, read_labels(config, files.model_path), self._serving)
-        loaded = self._load_files(config, spec, files.path, files.model_path)
+        files = localised(spec, self._copies)
         try:
-            return self._serve(loaded, parsed, spec, files.model_path)
+            return self._load(files.of(spec), files)
         except BaseException:
-            loaded.close()
+            files.close()
             raise
 
     def close(self) -> None:
@@ -84,6 +87,20 @@ class Loader:
         """A servable that `renew` has made takes over."""
         renewed.relieve()
 
+    def _load(self, spec: VersionSpec, files: LocalFiles) -> Servable:
+        parsed, config = self._prepared(spec)
+        _refuse_unsupported(config)
+        if isinstance(config.scheduling, Ensembling):
+            ensemble = load_ensemble(config, spec, read_labels(config, files.folder), self._serving)
+            files.close()
+            return ensemble
+        loaded = self._load_files(config, spec, files)
+        try:
+            return self._serve(loaded, parsed, spec, files)
+        except BaseException:
+            loaded.close()
+            raise
+
     def _prepared(self, spec: VersionSpec) -> tuple[ParsedConfig, ModelConfig]:
         """The configuration as written, with what plugins fill in, and as the backend is given it."""
         settings, parsed = self._settings, spec.parsed
@@ -92,16 +109,22 @@ class Loader:
         platforms = self._registry.platforms
         return parsed, completion.prepare(parsed, settings.gpus, platforms, auto_complete=settings.auto_complete)
 
-    def _load_files(self, config: ModelConfig, spec: VersionSpec, path: Path, model_path: Path) -> LoadedModel:
+    def _load_files(self, config: ModelConfig, spec: VersionSpec, files: LocalFiles) -> LoadedModel:
         places = placements(config)
         backend = self._backend(config)
+        default = config.default_model_filename or backend.default_model_filename
+        filenames = files_by_device(
+            config, spec.files, places, default=default, registry=self._registry, capability=compute_capability
+        )
+        first = (places[0].kind, places[0].device_id) if places else None
         context = LoadContext(
             model_name=config.name,
             version=spec.version,
             config=config,
-            version_path=path,
-            model_path=model_path,
-            model_filename=self._model_file(config, spec.files, places, backend),
+            version_path=files.path,
+            model_path=files.folder,
+            model_filename=filenames[first] if first is not None else default,
+            filenames=filenames,
             placements=places,
             backend_config=self._backend_config(config.backend),
         )
@@ -112,16 +135,16 @@ class Loader:
         except Exception as error:
             raise ModelError(f"model '{config.name}' version {spec.version}: {described(error)}") from error
 
-    def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, model_path: Path) -> Servable:
+    def _serve(self, loaded: LoadedModel, parsed: ParsedConfig, spec: VersionSpec, files: LocalFiles) -> Servable:
         signature, settings = loaded.signature(), self._settings
         if signature is not None and settings.auto_complete:
             size = settings.default_max_batch_size_of(parsed.config.backend)
             parsed = completion.from_signature(parsed, signature, size)
         config = completion.finish(parsed, signature, settings.gpus, self._registry.platforms)
-        labels = read_labels(config, model_path)
+        labels = read_labels(config, files.folder)
         queue = queue_for(config)
-        crew = Crew(loaded, queue, f"model '{config.name}' version {spec.version}", keep=spec)
-        members = crew.hire(posts(config), config, samples(config, model_path), waiting=False)
+        crew = Crew(loaded, queue, f"model '{config.name}' version {spec.version}", files)
+        members = crew.hire(posts(config), config, samples(config, files.folder), waiting=False)
         return Servable(
             config,
             spec.version,
@@ -139,8 +162,8 @@ class Loader:
         """
         if isinstance(old, Ensemble):
             return self(spec)
-        _, config = self._prepared(spec)
-        return renewed(old, config.instance_group, spec.files.model_path)
+        _, config = self._prepared(old.crew.files.of(spec))
+        return renewed(old, config.instance_group)
 
     def _backend(self, config: ModelConfig) -> Backend:
         name = config.backend
@@ -156,21 +179,6 @@ class Loader:
     def _backend_config(self, name: str) -> Mapping[str, str]:
         settings = self._settings.backend_config
         return {**settings.get("", {}), **settings.get(name, {})}
-
-    def _model_file(self, config: ModelConfig, files: VersionFiles, places: Sequence[Placement], backend: Backend) -> str:
-        """The file to load: a plugin's choice, else `default_model_filename`, else the backend's own default."""
-        for place in places[:1]:
-            chosen = {name: file for name, select in self._registry.selectors if (file := select(config, files, place))}
-            if len(set(chosen.values())) > 1:
-                raise ConfigError([Fault(f"plugins disagree on the file to load: {chosen}")], config.name)
-            if chosen:
-                return next(iter(chosen.values()))
-        filename = config.default_model_filename or backend.default_model_filename
-        if files.path is not None and filename and not (files.path / filename).exists():
-            there = ", ".join(sorted(files.top_level())) or "nothing"
-            advice = "add it or set default_model_filename"
-            raise InvalidArgument(f"model '{config.name}': {files.path} has no '{filename}' (it holds {there}); {advice}")
-        return filename
 
 
 def _refuse_unsupported(config: ModelConfig) -> None:

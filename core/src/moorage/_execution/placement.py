@@ -48,4 +48,4 @@ def _of_group(group: InstanceGroup) -> Iterator[Placement]:
     for device in devices:
         for index in range(group.count):
             suffix = f"_gpu{device}" if group.kind is InstanceKind.KIND_GPU else ""
-            yield Placement(f"{group.name}_{index}{suffix}", group.kind, device, group.host_policy, secondary)
+            yield Placement(f"{group.name}_{index}{suffix}", group.kind, device, group.host_policy, secondary, group.profile)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from attrs import evolve
 
@@ -12,18 +11,15 @@ from moorage._execution.placement import Post, posts
 from moorage._execution.servable import Servable
 from moorage._execution.warmup import samples
 from moorage.config.schema import InstanceGroup
-from moorage.errors import InvalidArgument
 
 
-def renewed(old: Servable, groups: tuple[InstanceGroup, ...], model_path: Path | None) -> Servable:
+def renewed(old: Servable, groups: tuple[InstanceGroup, ...]) -> Servable:
     """A servable with these instance groups (normalised) that shares with `old` whatever both have. Raises as a load does."""
-    if model_path is None:
-        raise InvalidArgument(f"model '{old.name}' is not on this machine")
     config = evolve(old.config, instance_group=groups)
     old.crew.join()
     try:
         kept, missing = match(old.members, posts(config))
-        fresh = old.crew.hire(missing, config, samples(config, model_path) if missing else (), waiting=True)
+        fresh = old.crew.hire(missing, config, samples(config, old.crew.files.folder) if missing else (), waiting=True)
     except BaseException:
         old.crew.leave()
         raise

@@ -38,19 +38,13 @@ class FirstParty:
 FIRST_PARTY: Final = (
     FirstParty("onnx", "moorage-onnx", backends=("onnxruntime",), filenames=("model.onnx",)),
     FirstParty("python", "moorage-python", backends=("python",), filenames=("model.py",)),
-    FirstParty("torchscript", "moorage-torchscript", backends=("pytorch",), filenames=("model.pt", "model.pt2"), planned=True),
-    FirstParty(
-        "tensorflow",
-        "moorage-tensorflow",
-        backends=("tensorflow",),
-        filenames=("model.savedmodel", "model.graphdef"),
-        planned=True,
-    ),
-    FirstParty("openvino", "moorage-openvino", backends=("openvino",), filenames=("model.xml",), planned=True),
-    FirstParty("tensorrt", "moorage-tensorrt", backends=("tensorrt",), filenames=("model.plan",), planned=True),
-    FirstParty("s3", "moorage-s3", schemes=("s3",), planned=True),
-    FirstParty("gcs", "moorage-gcs", schemes=("gs", "gcs"), planned=True),
-    FirstParty("azure", "moorage-azure", schemes=("as", "az", "abfs", "abfss"), planned=True),
+    FirstParty("torchscript", "moorage-torchscript", backends=("pytorch",), filenames=("model.pt", "model.pt2")),
+    FirstParty("tensorflow", "moorage-tensorflow", backends=("tensorflow",), filenames=("model.savedmodel", "model.graphdef")),
+    FirstParty("openvino", "moorage-openvino", backends=("openvino",), filenames=("model.xml",)),
+    FirstParty("tensorrt", "moorage-tensorrt", backends=("tensorrt",), filenames=("model.plan",)),
+    FirstParty("s3", "moorage-s3", schemes=("s3",)),
+    FirstParty("gcs", "moorage-gcs", schemes=("gs", "gcs")),
+    FirstParty("azure", "moorage-azure", schemes=("as", "az", "abfs", "abfss")),
 )
 
 

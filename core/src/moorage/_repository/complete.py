@@ -21,8 +21,9 @@ T = TypeVar("T", ModelInput, ModelOutput)
 def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
     """The configuration with what it leaves open taken from the signature.
 
-    - `max_batch_size`, if not given, becomes `default_max_batch_size` for a model that can batch: one whose inputs and
-      outputs all have a first dimension of any size, unless the file says that this is not the batch. `dims` that are given decide it instead: with or without that dimension.
+    - `max_batch_size`, if not given, becomes what the file allows, or `default_max_batch_size` if it does not say, for a model
+      that can batch: one whose inputs and outputs all have a first dimension of any size. `dims` that are given decide it
+      instead: with or without that dimension.
     - `dynamic_batching` is switched on for a batch size over 1 where no scheduler is given, unless `input` and `output` are.
     - Inputs that are missing are added; outputs only if none is given. Missing data types and dims are filled in by name.
     """
@@ -31,8 +32,7 @@ def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int
     outputs = [tensor for tensor in signature.outputs if tensor.name not in side_outputs(config)]
     size = config.max_batch_size
     if "max_batch_size" not in parsed.given:
-        can_batch = signature.batches is not False and _batches(config, inputs, outputs)
-        size = max(default_max_batch_size, 0) if can_batch else 0
+        size = _batch_size(signature, default_max_batch_size) if _batches(config, inputs, outputs) else 0
     scheduling = config.scheduling
     if scheduling is None and size > 1 and not _complete(parsed):
         scheduling = DynamicBatching()
@@ -43,6 +43,10 @@ def fill(parsed: ParsedConfig, signature: Signature, default_max_batch_size: int
         input=_tensors([*config.input, *_missing(ModelInput, config.input, inputs)], inputs, batched=size > 0),
         output=_tensors(config.output or _missing(ModelOutput, (), outputs), outputs, batched=size > 0),
     )
+
+
+def _batch_size(signature: Signature, default: int) -> int:
+    return max(default, 0) if signature.max_batch_size is None else signature.max_batch_size
 
 
 def exact(config: ModelConfig, signature: Signature) -> ModelConfig:

@@ -9,8 +9,10 @@ from attrs import evolve, frozen
 from moorage import config as configs
 from moorage._repository.layout import CONFIG_FILES, CONFIG_FOLDER
 from moorage._repository.scan import ModelFolder
+from moorage._storage import Copies
 from moorage.config.parsed import ParsedConfig
 from moorage.errors import ConfigError, Fault
+from moorage.storage import Entry
 
 _LARGEST = 4 << 20
 """Bytes of a configuration. A larger file is something else, which would keep the server busy for a long time."""
@@ -43,13 +45,17 @@ def find(model: ModelFolder, config_name: str = "") -> str | None:
     return None
 
 
-def read(model: ModelFolder, path: str) -> ConfigSource:
-    """The content of the configuration at `path`. Raises StorageError, and ConfigError for what is too large to be one."""
-    size = next((entry.size for entry in model.folder.entries if entry.path == path), 0)
-    if size > _LARGEST:
-        message = f"it has {size} bytes, a configuration may have {_LARGEST}"
+def read(model: ModelFolder, path: str, copies: Copies) -> ConfigSource:
+    """The content of the configuration at `path`. Of a remote repository it is read only if it has changed since it was last.
+
+    Raises StorageError, and ConfigError for what is too large to be one.
+    """
+    listed = next((entry for entry in model.folder.entries if entry.path == path), Entry(path, 0, ""))
+    if listed.size > _LARGEST:
+        message = f"it has {listed.size} bytes, a configuration may have {_LARGEST}"
         raise ConfigError([Fault(message, _place(model, path))], model.id.name)
-    content = model.repository.read(f"{model.folder.name}/{path}")
+    repository, place = model.repository, f"{model.folder.name}/{path}"
+    content = copies.read(repository.storage, repository.url, listed._replace(path=place), lambda: repository.read(place))
     return ConfigSource(content, _place(model, path), path.endswith(".json"))
 
 

@@ -20,11 +20,18 @@ def check(parsed: ParsedConfig, signature: Signature) -> list[Fault]:
     """
     config = parsed.config
     return [
+        *_batch_size(parsed, signature),
         *_tensors(parsed, "input", config.input, signature.inputs),
         *_tensors(parsed, "output", config.output, signature.outputs),
         *_missing_inputs(parsed, signature),
         *_controls(parsed, signature),
     ]
+
+
+def _batch_size(parsed: ParsedConfig, signature: Signature) -> Iterable[Fault]:
+    size, most = parsed.config.max_batch_size, signature.max_batch_size
+    if most and size > most:
+        yield parsed.fault("max_batch_size", f"it is {size}, but the model takes batches of at most {most}", f"write {most}")
 
 
 def model_dims(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:

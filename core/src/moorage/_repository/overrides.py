@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from moorage._repository.fingerprint import of_folder
 from moorage._repository.layout import read_folder
 from moorage._repository.scan import ModelFolder, Repository
-from moorage._storage import LocalStorage
+from moorage._storage import LocalStorage, Scratch
 from moorage.control import ModelId
 from moorage.errors import Internal, RequestError
 from moorage.storage import Entry
@@ -25,19 +23,20 @@ LONGEST_NAME = 255
 class OverrideStorage(LocalStorage):
     """A private repository of one model. Its folder is removed when nothing refers to this object any more."""
 
-    def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="moorage-override-"))
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch  # which is to be there as long as this folder is
+        self.root = scratch.folder("override")
         self._remove = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
 
 
-def stage(model_id: ModelId, files: Mapping[str, bytes]) -> ModelFolder:
+def stage(model_id: ModelId, files: Mapping[str, bytes], scratch: Scratch) -> ModelFolder:
     """Write the files of a model to a private folder. `files` maps paths below the model's folder to contents.
 
     Raises RequestError for a path that leaves the folder, and for one that needs a file to be a folder.
     """
     _check_paths(files)
     try:
-        storage = OverrideStorage()
+        storage = OverrideStorage(scratch)
         for path, content in files.items():
             target = storage.root / model_id.name / path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -13,11 +13,12 @@ from moorage._repository.config_file import ConfigSource
 from moorage._repository.names import check_name
 from moorage._repository.scan import ModelFolder, Repository, RepositorySnapshot, scan
 from moorage._repository.spec import ModelSpec
+from moorage._repository.storages import open_storage
 from moorage._repository.sums import doubt
-from moorage._storage import split
+from moorage._storage import Copies, split
 from moorage.control import LoadOptions, ModelId
 from moorage.errors import NotFound, RequestError, StorageError
-from moorage.storage import Storage
+from moorage.storage import InPlaceStorage, Storage
 
 
 class Repositories:
@@ -26,6 +27,7 @@ class Repositories:
     `config_name` is the file in a model's `configs` folder that replaces its default configuration. With `auto_complete`, a
     configuration may leave open what a model file declares; without, every model needs a configuration file that is complete.
     `variables` are the values of `${NAME}` in configuration files; None leaves such text alone, which is then a fault.
+    `copies` keeps what is read of remote repositories, and has room for the files of load requests.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Repositories:
         config_name: str = "",
         auto_complete: bool = True,
         variables: Mapping[str, str] | None = None,
+        copies: Copies | None = None,
     ) -> None:
         """Raises NotFound for a scheme that no storage serves, InvalidArgument for a URL that means nothing."""
         self._registry = registry
@@ -44,7 +47,13 @@ class Repositories:
         self._config_name = config_name
         self._auto_complete = auto_complete
         self._variables = variables
+        self._copies = copies if copies is not None else Copies()
         self._repositories = _open(urls, registry)
+
+    @property
+    def remote(self) -> tuple[str, ...]:
+        """Those of them whose files are not on this machine."""
+        return tuple(one.url for one in self._repositories if not isinstance(one.storage, InPlaceStorage))
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -81,12 +90,12 @@ class Repositories:
 
         Raises NotFound and StorageError.
         """
-        return doubt(self._listed(snapshot, model_id), version)
+        return doubt(self._listed(snapshot, model_id), version, self._copies)
 
     def _staged(self, model_id: ModelId, options: LoadOptions) -> ModelFolder:
         if options.config is None:
             raise RequestError(f"model '{model_id}': a load with 'file:' parameters needs the parameter 'config' as well")
-        return overrides.stage(model_id, options.files)
+        return overrides.stage(model_id, options.files, self._copies.scratch)
 
     def _listed(self, snapshot: RepositorySnapshot, model_id: ModelId) -> ModelFolder:
         model = snapshot.models.get(model_id)
@@ -106,7 +115,7 @@ class Repositories:
         if options.config is not None:
             return ConfigSource(options.config.encode(), "parameter 'config'", json=True)
         path = config_file.find(model, self._config_name)
-        return None if path is None else config_file.read(model, path)
+        return None if path is None else config_file.read(model, path, self._copies)
 
 
 def _open(urls: Sequence[str], registry: Registry) -> tuple[Repository, ...]:
@@ -114,6 +123,6 @@ def _open(urls: Sequence[str], registry: Registry) -> tuple[Repository, ...]:
     opened: dict[str, Repository] = {}
     for location in map(split, urls):
         if location.scheme not in storages:
-            storages[location.scheme] = registry.storage(location.scheme)()
+            storages[location.scheme] = open_storage(location.scheme, registry)
         opened.setdefault(location.url, Repository(location.url, storages[location.scheme]))
     return tuple(opened.values())

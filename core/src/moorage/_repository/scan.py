@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
-from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
@@ -33,11 +32,6 @@ class Repository:
         """The content of a file."""
         with self._translated():
             return self.storage.read(self.url, path)
-
-    def download(self, entries: Sequence[Entry], target: Path) -> None:
-        """Bring files to the same relative paths below the folder `target`."""
-        with self._translated():
-            self.storage.download(self.url, entries, target)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 from moorage._repository.layout import SUMS
 from moorage._repository.scan import ModelFolder
+from moorage._storage import Copies, Wanted
 from moorage.errors import StorageError
 from moorage.storage import Entry, InPlaceStorage
 
@@ -38,7 +38,7 @@ def parse(text: str) -> dict[str, str]:
     return sums
 
 
-def doubt(model: ModelFolder, version: int) -> str:
+def doubt(model: ModelFolder, version: int, copies: Copies) -> str:
     """Why a version is not what its list of sums says; empty if it is. Raises StorageError."""
     try:
         sums = parse(model.repository.read(f"{model.folder.name}/{version}/{SUMS}").decode())
@@ -50,27 +50,25 @@ def doubt(model: ModelFolder, version: int) -> str:
     missing = [path for path in sums if f"{version}/{path}" not in files]
     if missing:
         return f"{SUMS} lists '{missing[0]}', which is not there{f' ({len(missing)} files are missing)' if missing[1:] else ''}"
-    wrong = next((path for path, digest in sums.items() if _digest(model, files[f"{version}/{path}"]) != digest), None)
+    with _local(model, version, [files[f"{version}/{path}"] for path in sums], copies) as folder:
+        wrong = next((path for path, digest in sums.items() if _digest(folder / str(version) / path) != digest), None)
     return "" if wrong is None else f"'{wrong}' does not match its sum in {SUMS}"
 
 
-def _digest(model: ModelFolder, entry: Entry) -> str:
-    with _local(model, entry) as file:
-        try:
-            with file.open("rb") as content:
-                return hashlib.file_digest(content, "sha256").hexdigest()
-        except OSError as error:
-            raise StorageError(f"cannot read {file}: {error.strerror}") from error
+def _digest(file: Path) -> str:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error.strerror}") from error
 
 
 @contextmanager
-def _local(model: ModelFolder, entry: Entry) -> Iterator[Path]:
-    """A file of the model on this machine: where it lies, or a copy that is removed afterwards."""
-    storage, url = model.repository.storage, model.repository.url
-    path = f"{model.folder.name}/{entry.path}"
+def _local(model: ModelFolder, version: int, entries: Sequence[Entry], copies: Copies) -> Iterator[Path]:
+    """The folder of a model on this machine: where it lies, or one with copies of these files that is removed afterwards."""
+    storage, url, name = model.repository.storage, model.repository.url, model.folder.name
     if isinstance(storage, InPlaceStorage):
-        yield storage.local_path(url) / path
+        yield storage.local_path(url) / name
         return
-    with tempfile.TemporaryDirectory(prefix="moorage-sums-") as folder:
-        model.repository.download([entry._replace(path=path)], Path(folder))
-        yield Path(folder) / path
+    with closing(copies.obtain(Wanted(str(model.id), storage, url, name, version, entries))) as copy:
+        yield copy.path

@@ -51,8 +51,11 @@ class LocalStorage(InPlaceStorage):
             try:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(root / entry.path, copy)
+                now = _file(entry.path, (root / entry.path).stat())
             except OSError as error:
                 raise StorageError(f"cannot copy {root / entry.path} to {copy}: {error.strerror}") from error
+            if now.fingerprint != entry.fingerprint:
+                raise StorageError(f"{root / entry.path} has changed since it was listed; the load can be tried again")
             progress(entry.size)
 
     def local_path(self, url: str) -> Path:

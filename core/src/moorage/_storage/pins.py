@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
-from moorage._storage.scratch import Scratch
+from moorage._storage.scratch import PREFIX, Scratch
 from moorage._storage.shelf import size_of
 
 _FOLDER: Final = "pins"
@@ -47,7 +47,8 @@ class Pins:
     def all(self) -> dict[str, int]:
         """What the servers need, with the bytes of each."""
         found = {}
-        for path in self._scratch.parent.glob(f"*/{_FOLDER}/*"):
-            with contextlib.suppress(ValueError):
-                found[path.name] = size_of(path.name)
+        for server in self._scratch.parent.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError), os.scandir(server / _FOLDER) as pins:  # a lock, or a server that just ends
+                for pin in pins:
+                    found[pin.name] = size_of(pin.name)
         return found

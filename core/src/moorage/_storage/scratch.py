@@ -16,7 +16,10 @@ from typing import Final
 from attrs import frozen
 from filelock import FileLock, Timeout
 
-_PREFIX: Final = "moorage-server-"
+from moorage.errors import InvalidArgument
+
+PREFIX: Final = "moorage-server-"
+"""How the folders of servers begin."""
 _LOCK: Final = ".lock"
 _FORGOTTEN_SECONDS: Final = 3600.0
 """Age from which a lock without a folder is no server's that just starts."""
@@ -74,13 +77,34 @@ class Scratch:
 
     def sweep(self) -> list[Path]:
         """Remove the folders that servers below the same parent have left behind; these folders."""
-        locks = sorted(self.parent.glob(f"{_PREFIX}*{_LOCK}")) if self.parent.is_dir() else []
+        locks = sorted(self.parent.glob(f"{PREFIX}*{_LOCK}")) if self.parent.is_dir() else []
         return [folder for lock in locks if (folder := _dead(lock)) is not None]
+
+
+def mounted(variable: str, folder: str) -> Scratch:
+    """One below the folder that an environment variable names, which must be there and empty.
+
+    Raises InvalidArgument that names both.
+    """
+    scratch, place = Scratch(Path(folder)), f"{variable}={folder}"
+    if not scratch.parent.is_dir():
+        raise InvalidArgument(f"{place}: there is no such folder; create it, or take the variable away")
+    scratch.sweep()
+    try:
+        holds = next(scratch.parent.iterdir(), None)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidArgument(f"{place}: this user may not read and write it: {error.strerror}") from error
+    if holds is not None:
+        used = " (another server uses it)" if holds.name.startswith(PREFIX) else ""
+        raise InvalidArgument(f"{place}: the folder must be empty, but holds '{holds.name}'{used}; empty it, or name another")
+    return scratch
 
 
 def _claimed(parent: Path) -> _Place:
     """The lock is taken before the folder is there, so that nobody ever sees a folder of a living server without its lock."""
-    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
+    folder = parent / f"{PREFIX}{secrets.token_hex(8)}"
     lock = FileLock(f"{folder}{_LOCK}", timeout=0, thread_local=False)
     lock.acquire()
     try:

@@ -46,10 +46,16 @@ class Shelf:
             about = {"checksum": checksum(source), "origin": origin}
             (made / "about.json").write_text(json.dumps(about), encoding="utf-8")
             made.chmod(0o755)
-            with contextlib.suppress(FileExistsError, OSError):  # another server was faster
-                made.rename(self._root / key)
+            self._place(made, key)
         finally:
             shutil.rmtree(made, ignore_errors=True)
+
+    def _place(self, made: Path, key: str) -> None:
+        try:
+            made.rename(self._root / key)
+        except OSError:
+            if not (self._root / key).is_dir():  # else another server was faster
+                raise
 
     def take(self, key: str, target: Path) -> bool:
         """Copy an entry to a file, and note that it was used. False if there is none, or it is damaged; then it is removed."""

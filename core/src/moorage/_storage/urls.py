@@ -14,6 +14,10 @@ LOCAL: Final = "file"
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 """At least two letters, so that a Windows drive (C:/models) is none."""
+_CHAINED: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)::")
+"""As in `zip::/srv/models.zip`."""
+_SIGNED: Final = re.compile(r"[?&](sig|signature|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
+"""What is as good as a password."""
 _DRIVE: Final = re.compile(r"/[A-Za-z]:(/|$)")
 
 
@@ -26,16 +30,24 @@ class Location(NamedTuple):
 
 def split(url: str) -> Location:
     """The scheme (lower case) and the URL without needless slashes at its end. A path without a scheme is local.
+    What stands before another URL, as `zip::` does, is the scheme.
 
-    Raises InvalidArgument for an empty URL or one with nothing behind its scheme.
+    Raises InvalidArgument for an empty URL, one with nothing behind its scheme, and one that holds a signature.
     """
     if not url.strip() or "\0" in url:
         raise InvalidArgument("a model repository must be a path or a URL, not empty")
+    if chained := _CHAINED.match(url):
+        url = f"{chained[1]}://{url[chained.end(1) :]}"
     match = _SCHEME.match(url)
     if match is None:
         return Location(LOCAL, _trimmed(url))
     if not url[match.end() :].strip():
         raise InvalidArgument(f"model repository '{url}' names nothing behind '{match[0]}'")
+    if _SIGNED.search(url):
+        raise InvalidArgument(
+            f"model repository '{url.partition('?')[0]}': remove the '?' and what follows; a signature in a URL would get into "
+            "logs, so credentials come from the environment (a SAS token of Azure's in AZURE_STORAGE_SAS_TOKEN)"
+        )
     scheme = match[1].lower()
     return Location(scheme, f"{scheme}://{_trimmed(url[match.end() :])}")
 

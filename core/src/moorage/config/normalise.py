@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from moorage.config.parsed import ParsedConfig
-from moorage.config.platforms import TWO_ON_CPU, backend_of
+from moorage.config.platforms import TWO_ON_CPU, WITHOUT_NVIDIA, backend_of
 from moorage.config.schema import (
     DynamicBatching,
     Ensembling,
@@ -96,7 +96,8 @@ def _instance_groups(config: ModelConfig, gpus: Sequence[int]) -> tuple[Instance
 def _instance_group(group: InstanceGroup, name: str, backend: str, gpus: Sequence[int]) -> InstanceGroup:
     kind = group.kind
     if kind is InstanceKind.KIND_AUTO:
-        kind = InstanceKind.KIND_GPU if gpus and set(group.gpus) <= set(gpus) else InstanceKind.KIND_CPU
+        on_gpu = bool(gpus) and set(group.gpus) <= set(gpus) and backend not in WITHOUT_NVIDIA
+        kind = InstanceKind.KIND_GPU if on_gpu else InstanceKind.KIND_CPU
     count = group.count
     if count < 1:
         count = 2 if kind is InstanceKind.KIND_CPU and backend in TWO_ON_CPU else 1

@@ -29,6 +29,10 @@ TWO_ON_CPU = frozenset({"tensorflow", "onnxruntime"})
 """Backends that get two instances on the CPU where the configuration gives no count."""
 
 
+WITHOUT_NVIDIA = frozenset({"openvino"})
+"""Backends whose KIND_AUTO never means an NVIDIA GPU."""
+
+
 def backend_of(config: ModelConfig, platforms: Mapping[str, str] = KNOWN) -> str:
     """The backend that the configuration names, by itself or through its platform; "" when it names none."""
     return config.backend or platforms.get(config.platform, "")

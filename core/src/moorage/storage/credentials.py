@@ -18,18 +18,19 @@ from moorage.errors import StorageError
 VARIABLE: Final = "TRITON_CLOUD_CREDENTIAL_PATH"
 
 
-def stored(kind: str, url: str) -> Any:
+def stored(kind: str, *urls: str) -> Any:
     """What the file says for a URL under `kind` ("s3", "gs", "as"); None if there is no file or nothing that fits.
 
-    Raises StorageError that names the file if it cannot be read or is not of that form; it never shows what is in it.
+    A URL that can be written in several ways is given in all of them. Raises StorageError that names the file if it cannot be
+    read or is not of that form; it never shows what is in it.
     """
     path = os.environ.get(VARIABLE, "")
-    return best(_read(Path(path)).get(kind, {}), url) if path else None
+    return best(_read(Path(path)).get(kind, {}), *urls) if path else None
 
 
-def best(choices: Mapping[str, Any], url: str) -> Any:
+def best(choices: Mapping[str, Any], *urls: str) -> Any:
     """The choice with the longest name that fits: the URL itself, or a beginning that ends where a part of its path does."""
-    fitting = [name for name in choices if _fits(name.rstrip("/"), url.rstrip("/"))]
+    fitting = [name for name in choices if any(_fits(name.rstrip("/"), url.rstrip("/")) for url in urls)]
     return choices[max(fitting, key=len)] if fitting else None
 
 

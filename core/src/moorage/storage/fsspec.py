@@ -15,7 +15,7 @@ from attrs import frozen
 
 from moorage.errors import MoorageError, StorageError, described
 from moorage.storage.base import Entry, Progress, Storage, unseen
-from moorage.storage.transfer import CHUNK, DIGESTS, Digests, Source, Transfer, persistently
+from moorage.storage.transfer import CHUNK, DIGESTS, THREADS, Digests, Source, Transfer, persistently
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +56,16 @@ class FsspecStorage(Storage):
     chunk: ClassVar[int] = CHUNK
     """Bytes of a file that `pieces` is asked for at once. A store whose pieces are small can take more."""
 
+    threads: ClassVar[int] = THREADS
+    """How many files or parts of files are on their way at once."""
+
     exact: ClassVar[bool] = False
     """`pieces` raises unless the content is the one that was listed (by a condition on its ETag or generation)."""
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._skipped: set[tuple[str, str]] = set()
 
     @abstractmethod
     def connect(self, url: str) -> Place:
@@ -79,6 +83,10 @@ class FsspecStorage(Storage):
         """Whether the same call may well work when it is tried again."""
         return isinstance(error, ConnectionError | TimeoutError)
 
+    def outdated(self, error: Exception) -> bool:
+        """Whether it may help to connect anew, because credentials are used up and others may have taken their place."""
+        return False
+
     def fingerprint(self, info: Info) -> str:
         """Changes whenever the content of the file does, and never otherwise as far as the store can tell."""
         return "-".join(str(info[name]).strip('"') for name in ("size", *self.fingerprint_fields) if info.get(name) is not None)
@@ -90,7 +98,7 @@ class FsspecStorage(Storage):
     def list(self, url: str) -> tuple[Entry, ...]:
         place = self.place(url)
         with self._explained(url):
-            found = persistently(lambda: place.filesystem.find(place.root, detail=True), self.transient)
+            found = persistently(lambda: self.found(place), self.transient)
             if not found:
                 self.confirm(place)
         if [*found] == [place.root]:
@@ -100,7 +108,7 @@ class FsspecStorage(Storage):
     def read(self, url: str, path: str) -> bytes:
         place = self.place(url)
         with self._explained(url, path):
-            return bytes(persistently(lambda: place.filesystem.cat_file(_below(place.root, path)), self.transient))
+            return bytes(persistently(lambda: place.filesystem.cat_file(self.name(place, path)), self.transient))
 
     def download(self, url: str, entries: Sequence[Entry], target: Path, progress: Progress = unseen) -> None:
         place = self.place(url)
@@ -116,6 +124,7 @@ class FsspecStorage(Storage):
             exact=self.exact,
             chunk=self.chunk,
             explained=partial(self._explained, url),
+            threads=self.threads,
         )
         with self._explained(url):
             Transfer(source, target, progress).bring(entries)
@@ -125,7 +134,7 @@ class FsspecStorage(Storage):
 
         May end early; the rest is then asked for.
         """
-        yield bytes(place.filesystem.cat_file(_below(place.root, entry.path), start=start, end=end))
+        yield bytes(place.filesystem.cat_file(self.name(place, entry.path), start=start, end=end))
 
     def place(self, url: str) -> Place:
         """Where the URL leads; connects at the first call. Raises as `connect` does."""
@@ -136,20 +145,43 @@ class FsspecStorage(Storage):
                     found = self._places[url] = self.connect(url)
             return found
 
+    def forget(self, url: str) -> None:
+        """Connect anew at the next call, for instance because the credentials are used up."""
+        with self._lock:
+            self._places.pop(url, None)
+
+    def found(self, place: Place) -> Mapping[str, Info]:
+        """The files below a place: their names in the store to what it says of them. One listing."""
+        found: Mapping[str, Info] = place.filesystem.find(place.root, detail=True)
+        return found
+
+    def name(self, place: Place, path: str) -> str:
+        """What the file at a path below a place is called in the store."""
+        return f"{place.root.rstrip('/')}/{path}" if place.root else path
+
     def confirm(self, place: Place) -> None:
         """Raises FileNotFoundError (or what the store raises) unless the place exists, of which a listing has shown nothing."""
         place.filesystem.ls(place.container or place.root, detail=False)
 
     def _entries(self, url: str, place: Place, found: Mapping[str, Info]) -> Iterator[Entry]:
         prefix = f"{place.root}/" if place.root and not place.root.endswith("/") else place.root
+        folders = _folders(found)
         for name, info in found.items():
-            path = name.removeprefix(prefix)
+            path, size = name.removeprefix(prefix), int(info.get("size") or 0)
             if info.get("type") == "directory" or path.endswith("/") or not path or path == place.root:
                 continue  # markers, by which consoles show folders
             if not name.startswith(prefix) or any(part in ("", ".", "..") for part in path.split("/")):
-                logger.warning("model repository %s: '%s' was skipped, its path has an empty or relative part", url, path)
-                continue
-            yield Entry(path, int(info.get("size") or 0), self.fingerprint(info), checksum=self.checksum(info))
+                self._skip(url, path, "its path has an empty or relative part")
+            elif name not in folders:
+                yield Entry(path, size, self.fingerprint(info), checksum=self.checksum(info))
+            elif size:
+                self._skip(url, path, "there are files below it, so that it would have to be a file and a folder")
+
+    def _skip(self, url: str, path: str, reason: str) -> None:
+        """Tell once that an object can be no file."""
+        if (url, path) not in self._skipped:
+            self._skipped.add((url, path))
+            logger.warning("model repository %s: '%s' was skipped, %s", url, path, reason)
 
     @contextmanager
     def _explained(self, url: str, path: str = "") -> Iterator[None]:
@@ -159,12 +191,21 @@ class FsspecStorage(Storage):
         except MoorageError:
             raise
         except Exception as error:
-            told = self.explain(error, url) or _usual(error) or f"{type(error).__name__}: {described(error)}"
+            if self.outdated(error):
+                self.forget(url)
+            told = self.explain(error, url) or _usual(error) or described(error)
             raise StorageError(f"{where}: {told}") from error
 
 
-def _below(root: str, path: str) -> str:
-    return f"{root.rstrip('/')}/{path}" if root else path
+def _folders(names: Iterable[str]) -> set[str]:
+    """What the names lie in, up to the top."""
+    folders: set[str] = set()
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return folders
 
 
 def _usual(error: Exception) -> str:

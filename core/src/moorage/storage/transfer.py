@@ -12,7 +12,7 @@ from threading import Event
 from typing import IO, Final, NamedTuple, Protocol, TypeVar
 
 from attrs import frozen
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
 from moorage.errors import StorageError
 from moorage.storage.base import Entry, Progress
@@ -23,6 +23,8 @@ CHUNK: Final = 4 << 20
 """Bytes of one request, unless a store says otherwise; with THREADS it bounds the memory of a download."""
 THREADS: Final = 16
 ATTEMPTS: Final = 5
+PAUSES: Final = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.1)
+"""Seconds between them."""
 
 
 class Incomplete(ConnectionError):
@@ -34,7 +36,7 @@ class Digest(Protocol):
 
     def update(self, content: bytes, /) -> object: ...
 
-    def hexdigest(self) -> str | bytes: ...
+    def hexdigest(self) -> str: ...
 
 
 Digests = Mapping[str, Callable[[], Digest]]
@@ -60,6 +62,8 @@ class Source:
     """Bytes of one `fetch`."""
     explained: Callable[[str], AbstractContextManager[object]] = nullcontext
     """Translates what `fetch` raises for the file of a path, once it has been tried enough."""
+    threads: int = THREADS
+    """How many calls of `fetch` may run at once."""
 
 
 class _Part(NamedTuple):
@@ -77,7 +81,7 @@ def persistently(call: Callable[[], T], transient: Callable[[Exception], bool]) 
     retrying = Retrying(
         retry=retry_if_exception(again),
         stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_exponential_jitter(initial=0.1, max=5, jitter=0.1),
+        wait=PAUSES,
         reraise=True,
     )
     return retrying(call)
@@ -110,8 +114,16 @@ class Transfer:
     def _all(self, work: Callable[[T, Event], None], things: Sequence[T]) -> None:
         """Run `work` for each, several at once; the first error ends the others and is raised."""
         stop = Event()
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="moorage-download") as threads:
-            futures = [threads.submit(work, one, stop) for one in things]
+
+        def run(one: T) -> None:
+            try:
+                work(one, stop)
+            except BaseException:
+                stop.set()  # here, for this thread takes the next thing at once
+                raise
+
+        with ThreadPoolExecutor(self.source.threads, thread_name_prefix="moorage-download") as threads:
+            futures = [threads.submit(run, one) for one in things]
             done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
             stop.set()
             for future in waiting:
@@ -181,8 +193,7 @@ def _sum(file: Path, digest: Digest) -> str:
     with file.open("rb") as content:
         while block := content.read(1 << 20):
             digest.update(block)
-    found = digest.hexdigest()
-    return found if isinstance(found, str) else found.decode()
+    return digest.hexdigest()
 
 
 def _parts(entries: Sequence[Entry], chunk: int) -> Iterator[_Part]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moorage._control.none import NoneMode
+from moorage._repository import RepositorySnapshot
 from moorage.control import LoadOptions, ModelId
 from moorage.errors import InvalidArgument, NotFound, StorageError, Unavailable
 
@@ -78,8 +79,8 @@ async def test_a_look_that_comes_back_late_does_not_undo_a_newer_load(world: Wor
     read, old_is_read = world.control._reading, asyncio.Event()
     held = asyncio.Event()
 
-    async def reading(model: ModelId, options: LoadOptions) -> object:
-        result = await read(model, options)
+    async def reading(snapshot: RepositorySnapshot, model: ModelId, options: LoadOptions) -> object:
+        result = await read(snapshot, model, options)
         if not old_is_read.is_set():
             old_is_read.set()
             await held.wait()

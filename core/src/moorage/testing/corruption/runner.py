@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing import Pipe
 from pathlib import Path
@@ -29,6 +29,9 @@ from moorage.testing.model_case import Files, ModelCase
 MOST_DEATHS = 10
 """Processes that may be lost to mutants until the rest are given up."""
 _TAIL = 1500
+_FATAL = "Fatal Python error"
+Named = tuple[str, Trial | Harm]
+"""What is tried, and what it is called in the report."""
 _ENDS = frozenset({Outcome.CRASHED, Outcome.HUNG, Outcome.HARMED})
 _KEPT_OPEN = ("name", "platform", "backend", "default_model_filename", "instance_group", "parameters")
 _INTACT = "intact"
@@ -56,11 +59,11 @@ def run_mutants(
     Raises RuntimeError if the case itself does not answer.
     """
     inputs = case.sample(np.random.default_rng(0))
-    trials = {}
+    trials: list[Named] = []
     for index, mutant in enumerate(mutants):
         model = f"mutant_{index}"
         config = _json(case.configured(backend), model, open_config=open_config and index % 2 == 1)
-        trials[mutant.name] = Trial(model, config, _version_1(mutant.files), inputs)
+        trials.append((mutant.name, Trial(model, config, _version_1(mutant.files), inputs)))
     with tempfile.TemporaryDirectory(prefix="moorage-mutants-") as folder:
         return _run(_start(case, backend, folder, limits), trials, limits)
 
@@ -72,10 +75,10 @@ def run_harms(case: ModelCase, backend: str, *, limits: Limits = _LIMITS) -> Rep
     """
     inputs = case.sample(np.random.default_rng(0))
     with tempfile.TemporaryDirectory(prefix="moorage-harms-") as folder:
-        trials = {}
+        trials: list[Named] = []
         for how in HARMS:
             place = case.put(Path(folder), case.configured(backend), name=f"files_{how}")
-            trials[f"files {how} under the loaded model"] = Harm(place.parent.name, str(place), how, inputs)
+            trials.append((f"files {how} under the loaded model", Harm(place.parent.name, str(place), how, inputs)))
         return _run(_start(case, backend, folder, limits), trials, limits)
 
 
@@ -102,9 +105,8 @@ def _json(config: ModelConfig, name: str, *, open_config: bool = False) -> str:
     return orjson.dumps(fields).decode()
 
 
-def _run(start: Start, trials: Mapping[str, Trial | Harm], limits: Limits) -> Report:
+def _run(start: Start, waiting: list[Named], limits: Limits) -> Report:
     verdicts: list[Verdict] = []
-    waiting = list(trials.items())
     deaths = 0
     while waiting and deaths < MOST_DEATHS:
         with Process(start, limits) as process:
@@ -137,7 +139,7 @@ class Process:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._end()
 
-    def work(self, waiting: Sequence[tuple[str, Trial | Harm]], verdicts: list[Verdict]) -> list[tuple[str, Trial | Harm]]:
+    def work(self, waiting: Sequence[Named], verdicts: list[Verdict]) -> list[Named]:
         """Try them in turn; what is left when the process does not live any more."""
         for index, (name, trial) in enumerate(waiting):
             finding = self._ask(trial, self._limits.seconds)
@@ -178,8 +180,9 @@ class Process:
 
     def _said(self) -> str:
         size = os.fstat(self._log.fileno()).st_size
-        text = os.pread(self._log.fileno(), size, 0)  # its offset is shared with the process
-        return text.decode(errors="replace").strip()[-_TAIL:] or "nothing"
+        text = os.pread(self._log.fileno(), size, 0).decode(errors="replace").strip()  # its offset is shared with the process
+        before, fatal, after = text.rpartition(_FATAL)
+        return before[-_TAIL:] + fatal + after[:_TAIL] if fatal else text[-_TAIL:] or "nothing"
 
     def _end(self) -> None:
         self._cleanup.close()  # closing the connection ends the process
