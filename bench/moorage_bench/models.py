@@ -99,6 +99,18 @@ def simple_repository(root: Path) -> Path:
     return root
 
 
+def simple_models(root: Path, count: int) -> Path:
+    """The same ONNX model under so many names. Kept for the next run."""
+    root = root / f"simple-{count}"
+    marker = root.with_suffix(".ready")
+    if not marker.exists():
+        for number in range(count):
+            _write(root / f"simple_{number}" / "config.pbtxt", _SIMPLE_CONFIG)
+            write_add_sub(root / f"simple_{number}" / "1/model.onnx")
+        marker.touch()
+    return root
+
+
 def mlserver_repository(root: Path) -> Path:
     """The same ONNX model for MLServer."""
     write_add_sub(root / SIMPLE / "model.onnx")
@@ -114,7 +126,7 @@ def mlserver_repository(root: Path) -> Path:
 
 def write_add_sub(path: Path) -> None:
     """Write the ONNX model to this file."""
-    import onnx  # noqa: PLC0415 - two sets alone need it
+    import onnx  # noqa: PLC0415 - few sets need it
     from onnx import TensorProto, helper  # noqa: PLC0415
 
     def tensor(name: str) -> Any:

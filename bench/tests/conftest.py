@@ -45,7 +45,8 @@ def plan(tmp_path: Path) -> Plan:
         warmup_s=0.0,
         models=20,
         cycles=12,
+        megabytes=2,
         sides=Sides(stub_server("moorage"), stub_server("triton"), stub_server("mlserver")),
-        tools=Tools(stub_tool, stub_tool, dict),
+        tools=Tools(stub_tool, stub_tool, dict, dict),
         progress=lambda _line: None,
     )

@@ -20,6 +20,7 @@ from moorage_bench.plan import Plan
 from moorage_bench.report import Report
 from moorage_bench.servers import Running, ServerSpec, serving
 from moorage_bench.sets import SETS, backends
+from moorage_bench.stores import Store, download
 
 StubSide = Callable[..., Callable[[Path], ServerSpec]]
 
@@ -152,6 +153,29 @@ def test_memory_is_compared_with_that_after_the_tenth_cycle(plan: Plan) -> None:
 def test_other_allocators_are_measured_where_they_can_be_had(plan: Plan) -> None:
     other = evolve(plan, tools=evolve(plan.tools, allocators=lambda: {"other": Path()}))
     assert [point.title for point in SETS["memory"](other)] == ["50 MB ONNX, malloc", "50 MB ONNX, other"]
+
+
+@pytest.mark.heavy
+def test_repositories_in_s3_are_measured_beside_other_clients(plan: Plan) -> None:
+    stub = evolve(plan, rounds=1, tools=evolve(plan.tools, s3_clients=lambda: {"boto3": Path(sys.executable)}))
+    points = {point.title: point for point in SETS["storage"](stub)}
+    assert list(points) == [
+        "50 small files + 2 MiB",
+        "50 small files + 2 MiB, CPU",
+        "memory for a download",
+        "requests a poll, 10 models",
+        "objects read, 10 models",
+    ]
+    assert all(values[0] > 0 for values in points["50 small files + 2 MiB"].readings.values())
+    assert points["requests a poll, 10 models"].ratio == 1
+    assert list(points["objects read, 10 models"].readings["second start"]) == [0]
+    assert points["objects read, 10 models"].readings["first start"][0] >= 10
+
+
+def test_a_client_that_fails_is_told(tmp_path: Path) -> None:
+    nowhere = Store("http://127.0.0.1:1")
+    with pytest.raises(load.LoadError, match="aws cannot download"):
+        download("aws", Path(sys.executable), nowhere, tmp_path / "target")
 
 
 def test_cost_is_processor_time_by_answered_request(plan: Plan) -> None:

@@ -52,7 +52,7 @@ def own(name: str, *inputs: Any) -> Any:
     """What PyTorch answers to a TorchScript model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = torch.jit.load(MODELS / f"{name}.pt")
+        model = torch.jit.load(MODELS / f"{name}.pt")  # type: ignore[no-untyped-call]
     return model(*(torch.from_numpy(array) if isinstance(array, np.ndarray) else array for array in inputs))
 
 

@@ -23,6 +23,7 @@ ROOMS = {
     "google.protobuf": ("moorage.config", "moorage._server"),
     "prometheus_client": ("moorage._server", "moorage._execution", "moorage._inference", "moorage._app"),
     "fsspec": ("moorage._storage", "moorage.storage"),
+    "aiohttp": ("moorage._storage.schemes",),
     "click": ("moorage._cli",),
     "rich": ("moorage._cli", "moorage._logging"),
 }

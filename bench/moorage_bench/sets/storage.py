@@ -12,9 +12,9 @@ from pathlib import Path
 from moorage_bench.inprocess import poller, starts
 from moorage_bench.load import LoadError
 from moorage_bench.measure import Aim, Point, Reading, in_turn
-from moorage_bench.models import hollow, many_models, small_and_large
+from moorage_bench.models import hollow, simple_models, small_and_large
 from moorage_bench.plan import Plan
-from moorage_bench.stores import ENVIRONMENT, Store, download, serving_folder
+from moorage_bench.stores import ENVIRONMENT, Taken, download, serving_folder
 
 _LATENCY_S = 0.02
 _MODELS = 10
@@ -33,15 +33,23 @@ def measure(plan: Plan) -> list[Point]:
 def _downloads(plan: Plan) -> list[Point]:
     clients = {"moorage": Path(sys.executable), **plan.tools.s3_clients()}
     title = f"50 small files + {plan.megabytes} MiB"
+    taken: dict[str, list[Taken]] = {name: [] for name in clients}
     with serving_folder(small_and_large(plan.workspace, plan.megabytes), _LATENCY_S) as store:
-        sides = {name: _seconds(name, python, store, plan.workspace / "downloaded") for name, python in clients.items()}
-        readings = in_turn(plan, title, sides)
-    aims = {"aws": _FASTER}
-    return [Point(title, "s", "moorage", name, readings, aims.get(name)) for name in clients if name != "moorage"]
 
+        def reading(client: str, python: Path) -> Reading:
+            def read(_seconds: float) -> float:
+                taken[client].append(download(client, python, store, plan.workspace / "downloaded"))
+                return taken[client][-1].seconds
 
-def _seconds(client: str, python: Path, store: Store, target: Path) -> Reading:
-    return lambda _seconds: download(client, python, store, target).seconds
+            return read
+
+        seconds = in_turn(plan, title, {name: reading(name, python) for name, python in clients.items()})
+    cpu = {name: tuple(one.cpu for one in ones[1:]) for name, ones in taken.items()}  # the first was the warm-up
+    others = [name for name in clients if name != "moorage"]
+    return [
+        *(Point(title, "s", "moorage", name, seconds, _FASTER if name == "aws" else None) for name in others),
+        *(Point(f"{title}, CPU", "s", "moorage", name, cpu) for name in others),
+    ]
 
 
 def _memory(plan: Plan) -> Point:
@@ -58,7 +66,7 @@ def _memory(plan: Plan) -> Point:
 def _requests(plan: Plan) -> list[Point]:
     cache = plan.workspace / "cache"
     shutil.rmtree(cache, ignore_errors=True)
-    with serving_folder(many_models(plan.workspace, _MODELS), 0.0) as store, _environment():
+    with serving_folder(simple_models(plan.workspace, _MODELS), 0.0) as store, _environment():
         poll = poller(store.url)
         store.asked()
         for _ in range(_POLLS):

@@ -62,6 +62,8 @@ class Taken:
     """What a download took."""
 
     seconds: float
+    cpu: float
+    """Seconds of processor time, on all cores."""
     mib: float
     """Growth of the resident memory at its peak."""
 

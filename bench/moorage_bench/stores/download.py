@@ -1,17 +1,17 @@
 """Downloads a repository once and prints what it took: `download.py moorage|boto3|aws ENDPOINT BUCKET FOLDER`.
 
-A program of its own, so that its memory is its own; it is run by the Python that has the client. The time is that of connecting,
-listing and downloading; for `aws` it is that of the whole command.
+A program of its own, so that its memory is its own; it is run by the Python that has the client. The time is that of
+connecting, listing and downloading; for `aws` it is that of the whole command.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 
@@ -48,12 +48,11 @@ def main() -> None:
     _, name, endpoint, bucket, folder = sys.argv
     client, library = CLIENTS[name]
     importlib.import_module(library)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    before, memory = os.times(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     client(endpoint, bucket, Path(folder))
-    seconds = time.perf_counter() - start
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(json.dumps({"seconds": seconds, "mib": grown / 1024}))
+    after, grown = os.times(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    cpu = sum(after[:4]) - sum(before[:4])  # children included
+    print(json.dumps({"seconds": after.elapsed - before.elapsed, "cpu": cpu, "mib": grown / 1024}))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -26,7 +27,7 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     folder: Path
     latency: float
-    counts: Counter[str] = Counter()
+    counts: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
 
     def log_message(self, *_: object) -> None:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
 from moorage._app import wiring
 from moorage._cli import main
+from moorage.backend import VersionFiles
+from moorage.config.schema import ModelConfig
 from moorage.errors import Internal, InvalidArgument, MoorageError
+from moorage.hookspecs import hookimpl
 from moorage.server import Server, ServerOptions
 from moorage.testing import RemoteStore
 
@@ -113,6 +116,7 @@ class TestModels:
         server.load("m")
         server.close()
         assert list(temporary.iterdir()) == []
+        assert store.closed == 1
 
     def test_only_the_version_that_is_loaded_is_brought(self, serve: Serve, store: RemoteStore, traffic: Traffic) -> None:
         store.put("m/2/model.trial", "triple")
@@ -161,7 +165,6 @@ class TestModels:
         store.put("m/2/model.trial", "echo")
         server.load("m")
         assert ask(server) == 3
-        assert "m/2/model.trial" in copied(temporary)
         server.unload("m")
         assert copied(temporary) == []
 
@@ -196,6 +199,25 @@ class TestModels:
         store.repository.add("all", {"1/placeholder": ""}, config=config)
         assert ask(serve(), "all") == 6
         assert copied(temporary) == ["m/1/model.trial", "m/config.pbtxt"]
+
+    def test_plugins_complete_configurations_from_the_copy(
+        self, serve: Serve, store: RemoteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Completer:
+            @hookimpl
+            def complete_config(self, config: ModelConfig, files: VersionFiles) -> ModelConfig | None:
+                assert files.path is not None
+                size = int((files.path / "size.txt").read_text())
+                return evolve(config, input=(evolve(config.input[0], dims=(size,)),))
+
+        monkeypatch.setattr(wiring, "BUILT_IN", (*wiring.BUILT_IN, ("completer", Completer())))
+        config = CONFIG.replace('name: "X" data_type: TYPE_FP32 dims: [-1]', 'name: "X" data_type: TYPE_FP32')
+        store.repository.add("m", {"1/size.txt": "1"}, config=config)
+        server = serve(model_control_mode="explicit", load_model="m")
+        store.put("m/config.pbtxt", f"{config} instance_group {{ count: 2 kind: KIND_CPU }}")
+        server.load("m")
+        assert server.config("m").input[0].dims == (1,)
+        assert server.config("m").instance_group[0].count == 2
 
     def test_a_configuration_of_the_request(self, serve: Serve) -> None:
         server = serve(model_control_mode="explicit")
@@ -404,49 +426,42 @@ class Plugin:
 
 folder = Path(sys.argv[1])
 tempfile.tempdir = str(folder / "temporary")
-store = RemoteStore(folder / "remote", journal=folder / "journal")
+store = RemoteStore(folder / "remote")
 wiring.BUILT_IN = (*wiring.BUILT_IN, ("remote store", store.plugin), ("copying", Plugin()))
 cache = {"model_cache_dir": folder / "cache", "model_cache_size": "25kB"}
 server = Server(model_repository=store.url, model_control_mode="explicit", **cache).start()
-for version in range(1, 21 if "churn" in sys.argv else 2):
-    version = version if "churn" in sys.argv else 20
-    store.put(f"m/{version}/model.trial", bytes([version]) * 10_000)
+for version in range(1, 21):
+    store.repository.add("m", {f"{version}/model.trial": "echo", f"{version}/weights": bytes([version]) * 10_000})
     server.load("m")
     if version % 3 == 0:
         server.unload("m")
 print("loaded", flush=True)
 sys.stdin.read()
-server.close()
 """
 
 
 @pytest.mark.heavy
-def test_of_a_killed_server_the_next_one_leaves_nothing(tmp_path: Path) -> None:
-    store = RemoteStore(tmp_path / "remote")
+def test_of_a_server_that_was_killed_the_next_one_leaves_nothing(
+    serve: Serve, store: RemoteStore, traffic: Traffic, tmp_path: Path, temporary: Path
+) -> None:
+    def size(folder: Path) -> int:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
     store.repository.add("m", {"labels.txt": "a"}, config=CONFIG)
-    (tmp_path / "temporary").mkdir()
-
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", CHURN, str(tmp_path), *arguments]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "loaded\n"
-        return process
-
-    def size(folder: str) -> int:
-        return sum(path.stat().st_size for path in (tmp_path / folder).rglob("*") if path.is_file())
-
-    killed = start("churn")
-    killed.kill()
-    killed.communicate()
-    assert 10_000 <= size("temporary") < 11_000
-    (tmp_path / "journal").unlink()
-    second = start()
-    assert 10_000 <= size("temporary") < 11_000
-    assert len([path for path in (tmp_path / "temporary").iterdir() if path.is_dir()]) == 1
-    second.communicate("")
-    assert list((tmp_path / "temporary").iterdir()) == []
+    command = [sys.executable, "-c", CHURN, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "loaded\n"
+        killed.kill()
+    (left,) = [path for path in temporary.iterdir() if path.is_dir()]
+    assert size(temporary) > 10_000
+    options = {"model_cache_dir": tmp_path / "cache", "model_cache_size": "25kB"}
+    server = serve(model_control_mode="explicit", load_model="m", **options)
+    assert ask(server) == 3
+    assert not left.exists()
+    assert 10_000 < size(temporary) < 11_000
+    assert {kind for kind, _ in traffic.paths} == {"list"}
+    server.close()
+    assert list(temporary.iterdir()) == []
     assert list((tmp_path / "cache" / "servers").iterdir()) == []
-    assert size("cache") < 27_000
-    asked = (tmp_path / "journal").read_text().split("\n")
-    assert not [line for line in asked if line.startswith(("read", "get"))]
+    assert 20_000 < size(tmp_path / "cache") < 27_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -119,7 +120,7 @@ def test_plugins_as_json(moorage: Moorage) -> None:
 
 def test_plugins_for_people(moorage: Moorage) -> None:
     shown = moorage("plugins", COLUMNS="200").stdout
-    assert f"moorage (built in) │ {package.__version__}" in shown
+    assert re.search(rf"moorage \(built in\) +│ {re.escape(package.__version__)}", shown)
     assert "storage file" in shown
 
 

@@ -53,6 +53,7 @@ class FakeContext:
     script: Mapping[float, Snapshot]
     poll_seconds: float = 10.0
     settle_seconds: float = 2.0
+    max_loaded_models: int = 0
     initial_models: Sequence[str] = ()
     doubts: dict[str, str] = field(factory=dict)
     """Fingerprint of a version to why it does not match its sums."""
@@ -76,6 +77,9 @@ class FakeContext:
         self.checks += 1
         await asyncio.sleep(self.check_seconds)
         return self.doubts.get((await self.scan()).models[model].parts().versions[version], "")
+
+    def idle(self) -> Mapping[ModelId, int]:
+        return {}
 
     def wanted(self) -> frozenset[ModelId]:
         return frozenset()

@@ -551,4 +551,4 @@ class Shared(RuleBasedStateMachine):
 
 
 TestShared = Shared.TestCase
-TestShared.settings = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+TestShared.settings = settings(max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))

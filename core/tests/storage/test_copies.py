@@ -170,6 +170,14 @@ class TestFailures:
         with pytest.raises(StorageError, match="Careless failed: ZeroDivisionError: oops"):
             Copies(scratch).obtain(evolve(listed(store), storage=Careless()))
 
+    def test_a_storage_that_does_not_bring_everything(self, scratch: Scratch, store: RemoteStore) -> None:
+        class Careless(LocalStorage):
+            def download(self, *_: object) -> None:
+                return
+
+        with pytest.raises(StorageError, match=r"'m/1/deep/er/part' has come with 0 bytes, not the 4"):
+            Copies(scratch).obtain(evolve(listed(store), storage=Careless()))
+
     @pytest.mark.parametrize("path", ["../../escape", "/etc/passwd", "1//x", "1/./x", "1/\0"])
     def test_paths_that_lead_elsewhere(self, scratch: Scratch, store: RemoteStore, path: str) -> None:
         with pytest.raises(StorageError, match="no file of this machine can be called"):
@@ -196,9 +204,9 @@ class TestFailures:
             loading = thread.submit(copies.obtain, wanted)
             assert asked.wait(20)
             copies.stop()
-            go.set()
             with pytest.raises(Cancelled):
-                loading.result()
+                loading.result(20)
+            go.set()
         assert not [name for name in left(scratch) if name.startswith("copy")]
         with pytest.raises(Cancelled):
             copies.obtain(wanted)

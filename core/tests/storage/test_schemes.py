@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import tarfile
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -101,15 +105,24 @@ class Folders(fsspec.AbstractFileSystem):  # type: ignore[misc]
     infos: ClassVar[dict[str, Any]] = {}
     busy = threading.Lock()
 
+    @classmethod
+    @contextmanager
+    def used(cls) -> Iterator[None]:
+        assert cls.busy.acquire(blocking=False), "used on two threads at once"
+        time.sleep(0.0005)  # so that another thread would be seen
+        yield
+        cls.busy.release()
+
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
-        assert self.busy.acquire(blocking=False), "used on two threads at once"
-        try:
+        with self.used():
             found = self.tree[path]
-        finally:
-            self.busy.release()
         if isinstance(found, Exception):
             raise found
         return found
+
+    def open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        with self.used():
+            return Opened(b"content" * 1000)
 
     def info(self, path: str, **kwargs: Any) -> Any:
         if path not in self.infos:
@@ -117,8 +130,25 @@ class Folders(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, **self.infos[path]}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
-        with self.busy:
+        with self.used():
             return b"content"
+
+
+class Opened(io.BytesIO):
+    """A file that asks the store for whatever is done with it."""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with Folders.used():
+            return super().seek(offset, whence)
+
+    def read(self, size: int | None = -1) -> bytes:
+        with Folders.used():
+            return super().read(size)
+
+    def close(self) -> None:
+        if not self.closed:
+            with Folders.used():
+                super().close()
 
 
 def folder(name: str) -> dict[str, Any]:
@@ -146,13 +176,17 @@ def test_a_folder_that_fails_is_not_empty(folders: type[Folders]) -> None:
 
 
 def test_each_listing_asks_the_store(folders: type[Folders], monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten: list[object] = []
-    monkeypatch.setattr(folders, "invalidate_cache", forgotten.append)
+    forgotten: list[str | None] = []
+
+    def invalidate_cache(_: Folders, path: str | None = None) -> None:
+        forgotten.append(path)
+
+    monkeypatch.setattr(folders, "invalidate_cache", invalidate_cache)
     folders.tree = {"r": [file("r/x")]}
     storage = GenericStorage()
     for _ in range(3):
         storage.list("folders://r")
-    assert len(forgotten) == 3
+    assert forgotten == [None] * 3
 
 
 def test_links_are_followed(folders: type[Folders]) -> None:
@@ -184,21 +218,19 @@ def test_stores_that_tell_only_sizes_are_mentioned_once(folders: type[Folders], 
     assert caplog.text.count("a change that keeps them goes unnoticed") == 1
 
 
-def test_one_thread_at_a_time(folders: type[Folders]) -> None:
-    folders.tree = {"r": [file("r/x")]}
+def test_one_thread_at_a_time(folders: type[Folders], tmp_path: Path) -> None:
+    folders.tree = {"r": [file(f"r/{number}", 7000, mtime=1) for number in range(10)]}
     storage = GenericStorage()
-    assert storage.threads == 1
-    with folders.busy:
-        reader = threading.Thread(target=storage.read, args=("folders://r", "x"))
-        reader.start()
-        listed: list[object] = []
-        lister = threading.Thread(target=lambda: listed.append(storage.list("folders://r")))
-        lister.start()
-        lister.join(0.05)
-        assert not listed
-    reader.join()
-    lister.join()
-    assert listed
+
+    def work(number: int) -> None:
+        target = tmp_path / str(number)
+        target.mkdir()
+        storage.download("folders://r", storage.list("folders://r"), target)
+        assert storage.read("folders://r", "0") == b"content"
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    assert len(list(tmp_path.rglob("*"))) == 44
 
 
 @pytest.mark.parametrize("url", ["sftp://me:hush@host/models", "ftp://me:hush@host/models", "https://me:hush@host/models"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -135,6 +136,17 @@ else:
     assert ran.stdout == "True\n"
 
 
+def test_what_cannot_be_removed_at_the_end_is_left_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = Scratch(tmp_path)
+    folder = scratch.folder("copy").parent
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        scratch.close()
+        assert Scratch(tmp_path).sweep() == []
+    assert Scratch(tmp_path).sweep() == [folder]
+    assert left(tmp_path) == []
+
+
 def test_folders_without_a_lock_are_not_ours(tmp_path: Path) -> None:
     (tmp_path / "moorage-server-0123").mkdir()
     (tmp_path / "moorage-mine.lock").write_text("")
@@ -180,6 +192,10 @@ class TestMounted:
         with pytest.raises(InvalidArgument, match=r"^V=.* must be empty, but holds 'precious'"):
             mounted("V", str(tmp_path))
         assert left(tmp_path) == ["precious"]
+
+    def test_an_empty_disk_is_empty(self, tmp_path: Path) -> None:
+        (tmp_path / "lost+found").mkdir()
+        mounted("V", str(tmp_path))
 
     def test_one_of_another_server(self, tmp_path: Path) -> None:
         first = mounted("V", str(tmp_path))

@@ -90,6 +90,7 @@ class SftpStorage(GenericStorage):
 
 class TestSftpStorage(StorageTests):
     storage = SftpStorage
+    large = (1 << 20) + 17
 
     @pytest.fixture(autouse=True)
     def _machine(self, machine: int, monkeypatch: pytest.MonkeyPatch) -> None:

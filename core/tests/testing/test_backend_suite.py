@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -192,3 +194,16 @@ def test_a_runner_drives_instances_of_both_kinds(suite: Suite, tmp_path: Path) -
     with suite.runner(suite.add_sub(), tmp_path / "adder") as runner:
         assert isinstance(runner, Runner)
         assert set(runner.one(suite.add_sub().sample(RNG))) == {"TOTAL", "GAP"}
+
+
+def test_all_names_of_the_room_can_be_had() -> None:
+    import moorage.testing as room
+
+    assert all(getattr(room, name).__module__.startswith("moorage") or name == "Files" for name in room.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        room.Nothing  # noqa: B018
+
+
+def test_processes_for_broken_models_do_without_pytest() -> None:
+    code = "import sys, moorage.testing.corruption.child; assert 'pytest' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

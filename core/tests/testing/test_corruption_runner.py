@@ -61,7 +61,7 @@ def test_every_end_is_told_from_the_others_and_belongs_to_its_mutant(case: Model
         mutant("changes its neighbour", initialize="builtins.MOORAGE_TEST = 1"),
         mutant("good at last"),
     ]
-    report = run_mutants(case, "python", mutants, limits=Limits(seconds=3))
+    report = run_mutants(case, "python", mutants, limits=Limits(seconds=6))
     found = {verdict.trial: verdict for verdict in report.verdicts}
     assert [verdict.trial for verdict in report.verdicts] == [one.name for one in mutants]
     assert {name: verdict.outcome for name, verdict in found.items()} == {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnxruntime
 import pytest
 
@@ -78,14 +79,20 @@ def test_session_entries_are_passed_on(tmp_path: Path) -> None:
 
 
 def test_arena_shrinkage_is_a_run_option(tmp_path: Path) -> None:
-    assert run_options(onnxruntime, context(tmp_path)) is None
     made = run_options(onnxruntime, context(tmp_path, **SHRINK))
     assert made.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
 
 
-def test_runs_with_arena_shrinkage(instance: Callable[..., Any]) -> None:
-    import numpy as np
+def test_what_fails_in_a_run_is_raised_and_not_written_unless_it_is_asked_for(
+    instance: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for settings, written in (({}, False), ({"log_severity_level": "3"}, True)):
+        with pytest.raises(ModelError, match="Reshape"):
+            instance("reshape", **settings).run({"X": np.ones(3, np.float32)}, ["Y"])
+        assert ("Reshape" in capfd.readouterr().err) == written
 
+
+def test_runs_with_arena_shrinkage(instance: Callable[..., Any]) -> None:
     one = np.ones((1, 3), np.float32)
     made = instance("add_sub", **SHRINK)
     assert made.run({"LEFT": one, "RIGHT": one}, ["GAP"])["GAP"].sum() == 0

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attrs import evolve
 
 from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
 from moorage.errors import RequestError
 from moorage.testing import BackendTests, ModelCase
-from moorage.testing.corruption import Mutant
+from moorage.testing.corruption import Mutant, byte_mutants, run_mutants
 from moorage.testing.model_case import Files
 from moorage.types import DataType
 from moorage_openvino.backend import OpenVinoBackend
@@ -57,11 +56,7 @@ class TestOpenVinoBackend(BackendTests):
         return ModelCase(MODELS / "table.xml", config, "model.xml", beside={"model.bin": MODELS / "table.bin"})
 
     def formats(self) -> Mapping[str, ModelCase]:
-        return {"model.xml": self.with_weights(), "model.onnx": self.onnx()}
-
-    def onnx(self) -> ModelCase:
-        config = evolve(self.add_sub().config, backend="openvino", default_model_filename="model.onnx")
-        return ModelCase(MODELS / "add_sub.onnx", config, "model.onnx")
+        return {"model.xml": self.with_weights()}
 
     def mutants(self, kind: str, files: Files) -> Iterator[Mutant]:
         """Other values for attributes of the XML, elements left out or doubled."""
@@ -92,3 +87,26 @@ class TestOpenVinoBackend(BackendTests):
             assert runner.one({"X": words})["Y"].tolist() == words.tolist()
             with pytest.raises(RequestError, match="model 'identity': input 'X': element 1 ends with a zero byte"):
                 runner.one({"X": np.array([[b"fine", b"a\0"]], dtype=object)})
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    "name, given, gives",
+    [
+        ("table.onnx", "ROW", "VALUES"),
+        ("table.saved_model", "ROW", "VALUES"),
+        ("table.tflite", "serving_default_ROW:0", "StatefulPartitionedCall:0"),
+    ],
+)
+def test_broken_files_of_other_formats_are_answered_or_refused(name: str, given: str, gives: str) -> None:
+    filename = f"model{Path(name).suffix}"
+    config = ModelConfig(
+        name="table",
+        backend="openvino",
+        default_model_filename=filename,
+        input=(ModelInput(given, DataType.INT64, dims=(-1,)),),
+        output=(ModelOutput(gives, DataType.FP32, (-1, 8)),),
+    )
+    case = ModelCase(MODELS / name, config, filename)
+    report = run_mutants(case, "openvino", byte_mutants(case.files(), 60), open_config=True)
+    assert not report.bad(), report.explain()

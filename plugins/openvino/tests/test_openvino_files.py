@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from moorage.errors import ModelError, NotFound
 from moorage.testing import ModelCase
 from moorage.testing.corruption import run_harms
 from moorage_openvino.backend import OpenVinoBackend
+from moorage_openvino.checkpoint import check_variables
 from moorage_openvino.weights import needed_bytes
 
 ROWS = np.arange(1024 * 8, dtype=np.float32).reshape(1024, 8)
@@ -82,6 +84,37 @@ def test_reads_other_formats_and_keeps_them(name: str, models: Path, tmp_path: P
     np.testing.assert_array_equal(values, ROWS[[2, 1023]])
 
 
+@pytest.mark.parametrize("harm", ["cut", "flip", "tail", "empty", "middle"])
+def test_a_damaged_index_of_variables_is_refused(harm: str, models: Path, tmp_path: Path) -> None:
+    """OpenVINO would end the process."""
+    case = ModelCase(models / "table.saved_model", ModelConfig(name="table"), "model.saved_model")
+    context = case.context(tmp_path)
+    index = context.model_file / "variables" / "variables.index"
+    content = index.read_bytes()
+    flipped = content[:20] + bytes([content[20] ^ 4]) + content[21:]
+    index.write_bytes(
+        {
+            "cut": content[:-10],
+            "flip": flipped,
+            "tail": content + b"x",
+            "empty": b"",
+            "middle": content[:40] + content[60:],
+        }[harm]
+    )
+    with pytest.raises(ModelError, match=r"model 'table': .*variables\.index is damaged"):
+        OpenVinoBackend().load(context)
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 7))
+def test_looking_into_a_damaged_index_raises_nothing_else(cut: int, models: Path, tmp_path: Path) -> None:
+    content = (models / "table.saved_model" / "variables" / "variables.index").read_bytes()
+    (tmp_path / "variables").mkdir()
+    changed = content[:cut] + b"\xff" * 9 + content[cut + 9 :]
+    (tmp_path / "variables" / "variables.index").write_bytes(changed)
+    with suppress(ModelError):  # a few bytes of the end are filling
+        check_variables("m", tmp_path)
+
+
 def test_harm_to_the_weights_of_an_onnx_model_does_not_reach_it(models: Path) -> None:
     from moorage.config.schema import ModelInput, ModelOutput
     from moorage.types import DataType
@@ -106,6 +139,14 @@ def test_weights_outside_the_folder_are_refused(models: Path, tmp_path: Path) ->
     (context.version_path / "x.bin").write_bytes((models / "table.onnx" / "rows.bin").read_bytes())
     with pytest.raises(ModelError, match=r"model 'table' version 1: OpenVINO cannot load .*outside"):
         OpenVinoBackend().load(context)
+
+
+def test_an_input_that_can_hold_nothing_is_refused(models: Path, tmp_path: Path) -> None:
+    """OpenVINO would end the process."""
+    content = (models / "table.xml").read_bytes().replace(b'shape="?"', b'shape="0"')
+    case = ModelCase(models / "table.xml", ModelConfig(name="m"), "model.xml", beside={"model.bin": models / "table.bin"})
+    with pytest.raises(ModelError, match=r"model 'm'.*: input 'ROW' of shape \[0\] can hold nothing"):
+        OpenVinoBackend().load(case.context(tmp_path, content=content))
 
 
 @pytest.mark.parametrize("content", [b"", b"<net>", b"\x00\xff" * 40, b"<?xml version='1.0'?><net name='x' version='11'/>"])

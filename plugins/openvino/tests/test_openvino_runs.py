@@ -77,6 +77,14 @@ def test_what_it_gives_is_not_the_input_nor_overwritten(instance: Callable[..., 
     np.testing.assert_array_equal(first, np.arange(6).reshape(2, 3))
 
 
+def test_bf16_is_not_overwritten_either(instance: Callable[..., Any]) -> None:
+    same = instance("identity_bf16")
+    given = np.ones((2, 3), ml_dtypes.bfloat16)
+    first = same.run({"X": given}, ["Y"])["Y"]
+    given[:] = 7
+    assert (first == 1).all()
+
+
 def test_inputs_are_not_written_to(instance: Callable[..., Any]) -> None:
     for name in ("conv_open", "running_sum", "no_names"):
         made = instance(name)

@@ -86,13 +86,13 @@ def test_a_property_that_the_device_lacks_is_told_of(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     "name, text, told",
     [
-        ("INFERENCE_NUM_THREADS", "-1", "'-1' is not a non-negative number"),
-        ("COMPILATION_NUM_THREADS", "many", "'many' is not a non-negative number"),
-        ("NUM_STREAMS", "few", "'few' is neither AUTO nor NUMA nor a number"),
-        ("PERFORMANCE_HINT", "FAST", "'FAST' is none of LATENCY, THROUGHPUT, CUMULATIVE_THROUGHPUT"),
-        ("HINT_BF16", "maybe", "'maybe' is none of YES, NO"),
-        ("INFERENCE_PRECISION_HINT", "int8", "'int8' is none of F32, BF16, F16, DYNAMIC"),
-        ("RESHAPE_IO_LAYERS", "often", "'often' is neither YES nor NO"),
+        ("INFERENCE_NUM_THREADS", "-1", "'-1' is not a whole number from 0 up"),
+        ("COMPILATION_NUM_THREADS", "many", "'many' is not a whole number from 0 up"),
+        ("NUM_STREAMS", "few", "'few' is not AUTO, NUMA or a number"),
+        ("PERFORMANCE_HINT", "FAST", "'FAST' is not one of LATENCY, THROUGHPUT, CUMULATIVE_THROUGHPUT"),
+        ("HINT_BF16", "maybe", "'maybe' is not one of YES, NO"),
+        ("INFERENCE_PRECISION_HINT", "int8", "'int8' is not one of F32, BF16, F16, DYNAMIC"),
+        ("RESHAPE_IO_LAYERS", "often", "'often' is not true or false"),
     ],
 )
 def test_a_wrong_parameter_is_a_config_error(name: str, text: str, told: str) -> None:
@@ -100,10 +100,9 @@ def test_a_wrong_parameter_is_a_config_error(name: str, text: str, told: str) ->
         read_settings(context(**{name: text}))  # type: ignore[arg-type]
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
-    with pytest.raises(ConfigError) as raised:
-        read_settings(context(NUM_STREAMS="x", HINT_BF16="YES", INFERENCE_PRECISION_HINT="f16"))
-    assert [fault.field for fault in raised.value.faults] == ["parameters.NUM_STREAMS", "parameters.HINT_BF16"]
+def test_settings_that_contradict_each_other_are_a_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"parameters\.HINT_BF16: it contradicts INFERENCE_PRECISION_HINT 'F16'"):
+        read_settings(context(HINT_BF16="YES", INFERENCE_PRECISION_HINT="f16"))
 
 
 @pytest.mark.parametrize("device", ["AUTO", "HETERO:CPU", "MULTI:CPU"])

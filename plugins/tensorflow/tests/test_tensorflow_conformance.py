@@ -26,9 +26,10 @@ Random = np.random.Generator
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)
 class TestTensorFlowBackend(BackendTests):
     backend = TensorFlowBackend
-    mutant_count = 600
+    mutant_count = 400
 
     def add_sub(self) -> ModelCase:
         return ModelCase(MODELS / "add_sub.savedmodel", adding(), SAVEDMODEL_FOLDER, main="saved_model.pb")
@@ -44,9 +45,9 @@ class TestTensorFlowBackend(BackendTests):
     def mutants(self, kind: str, files: Files) -> Iterator[Mutant]:
         """Broken frozen graphs, too: they are tried in the same process, since it takes long to start."""
         graph = {GRAPHDEF_FILE: (MODELS / "add_sub.graphdef").read_bytes()}
-        yield from byte_mutants(graph, 100)
+        yield from byte_mutants(graph, 80)
         structured = broken_structures(files, graph)
-        yield from islice(structured, 200)
+        yield from islice(structured, 120)
 
     def identities(self) -> Mapping[DataType, ModelCase]:
         return {datatype: self.identity(datatype) for datatype in DataType if datatype is not DataType.INVALID}

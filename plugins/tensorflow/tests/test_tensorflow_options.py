@@ -25,12 +25,13 @@ from moorage.config.schema import (
 )
 from moorage.errors import ConfigError, ModelError
 from moorage.testing import ModelCase
-from moorage_tensorflow.backend import GRAPHDEF_FILE, TensorFlowBackend
+from moorage_tensorflow.backend import GRAPHDEF_FILE, SAVEDMODEL_FOLDER, TensorFlowBackend
 from moorage_tensorflow.devices import check_device, device_name
 from moorage_tensorflow.optimization import optimise
 from moorage_tensorflow.options import Memory, Threads, check_version, default_threads, memory, share_count, threads
 from moorage_tensorflow.reach import keeps_state, reachable
 from moorage_tensorflow.runtime import import_runtime
+from moorage_tensorflow.sessions import SessionMaker
 
 ON_CPU = Placement("m_0", InstanceKind.KIND_CPU)
 ON_GPU = Placement("m_0", InstanceKind.KIND_GPU, 1)
@@ -93,6 +94,7 @@ def test_a_session_has_the_threads_that_its_model_asks_for(load: Callable[..., A
         model.close()
         return number
 
+    begun(kind="bool")  # the first session starts threads of the process, too
     assert begun(kind="fp32", TF_NUM_INTRA_THREADS="9") - begun(kind="fp64", TF_NUM_INTRA_THREADS="4") == 5
     assert (
         begun(kind="int8", TF_NUM_INTRA_THREADS="1", TF_NUM_INTER_THREADS="7") - begun(kind="uint8", TF_NUM_INTRA_THREADS="1")
@@ -124,6 +126,26 @@ def test_memory_is_taken_when_it_is_needed() -> None:
     assert memory(context()) == Memory(0, soft_placement=True)
     given = {"gpu-memory-fraction": "0.5", "allow-soft-placement": "false"}
     assert memory(context(backend_config=given)) == Memory(0.5, soft_placement=False)
+
+
+def test_sessions_are_told_where_and_with_how_much_memory() -> None:
+    given = context(backend_config={"gpu-memory-fraction": "0.5", "allow-soft-placement": "0"})
+    maker = SessionMaker(import_runtime("tests"), given, lambda path: pytest.fail(f"{path} was read"))
+    on_gpu, on_cpu = maker._options(ON_GPU), maker._options(ON_CPU)
+    assert (on_gpu.gpu_options.per_process_gpu_memory_fraction, on_gpu.gpu_options.allow_growth) == (0.5, False)
+    assert (dict(on_gpu.device_count), dict(on_cpu.device_count)) == ({}, {"GPU": 0})
+    assert not on_gpu.allow_soft_placement
+    plain = SessionMaker(import_runtime("tests"), context(), lambda path: pytest.fail(f"{path} was read"))._options(ON_GPU)
+    assert plain.allow_soft_placement
+    assert plain.gpu_options.allow_growth
+
+
+def test_the_graph_may_choose_its_devices(models: Path, tmp_path: Path) -> None:
+    case = ModelCase(models / "add_sub.savedmodel", ModelConfig(name="m"), SAVEDMODEL_FOLDER)
+    placed = evolve(case.context(tmp_path), placements=(Placement("m_0", InstanceKind.KIND_MODEL),))
+    made = TensorFlowBackend().load(placed).instance(placed.placements[0])
+    x = np.ones((1, 3), np.float32)
+    assert made.run({"LEFT": x, "RIGHT": x}, ["TOTAL"])["TOTAL"].sum() == 6  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("text", ["half", "2", "-0.5"])

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import gc
+import shutil
+import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from moorage.backend import Placement
-from moorage.config.schema import InstanceKind, ModelConfig, Parameter, SequenceBatching
+from moorage.backend import BatchInstance, Placement
+from moorage.config.schema import InstanceKind, ModelConfig, ModelOutput, Parameter, SequenceBatching
 from moorage.errors import ModelError, RequestError
-from moorage.testing import ModelCase, Runner
+from moorage.testing import ModelCase
 from moorage_tensorflow.backend import GRAPHDEF_FILE, TensorFlowBackend
 from moorage_tensorflow.faults import load_error, run_error
 from moorage_tensorflow.runtime import import_runtime
@@ -52,6 +57,13 @@ def test_an_index_out_of_range_is_the_request_s_fault(instance: Callable[..., An
         instance("table_row.graphdef").run({"ROW": np.array([7])}, ["VALUE"])
 
 
+def test_the_outputs_of_the_configuration_are_prepared_at_load(load: Callable[..., Any]) -> None:
+    made = load("add_sub.savedmodel", ModelConfig(output=(ModelOutput("TOTAL"),))).instance(ON_CPU)
+    prepared = dict(made._session._calls)
+    made.run({"LEFT": np.ones((1, 3), np.float32), "RIGHT": np.ones((1, 3), np.float32)}, ["TOTAL"])
+    assert made._session._calls == prepared
+
+
 def test_sessions_are_shared_and_closed_with_their_last_instance(load: Callable[..., Any]) -> None:
     model = load("doubler.savedmodel", instances=2)
     first, second = model.instance(ON_CPU), model.instance(ON_CPU)
@@ -89,6 +101,29 @@ def test_so_have_those_of_sequences(load: Callable[..., Any]) -> None:
     assert model.instance(ON_CPU)._session is not model.instance(ON_CPU)._session
 
 
+@pytest.mark.parametrize("name", ["doubler.savedmodel", "add_sub.graphdef"])
+def test_a_closed_model_is_freed_without_the_garbage_collector(name: str, load: Callable[..., Any]) -> None:
+    gc.disable()
+    try:
+        model = load(name)
+        made = model.instance(ON_CPU)
+        node = weakref.ref(made._session._session.graph.get_operations()[0])
+        made.close()
+        model.close()
+        del made, model
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_each_device_has_its_own_file(models: Path, tmp_path: Path) -> None:
+    case = ModelCase(models / "add_sub.graphdef", ModelConfig(name="m"), GRAPHDEF_FILE)
+    context = case.context(tmp_path)
+    shutil.copyfile(models / "conv.graphdef", context.version_path / "other.graphdef")
+    other = evolve(context, filenames={(InstanceKind.KIND_CPU, 0): "other.graphdef"})
+    assert [spec.name for spec in TensorFlowBackend().load(other).signature().inputs] == ["IMAGE"]  # type: ignore[union-attr]
+
+
 def test_results_are_not_changed_by_later_runs(load: Callable[..., Any]) -> None:
     made = load("runs.savedmodel").instance(ON_CPU)
     first = made.run(STEP, ["SUM"])["SUM"]
@@ -97,28 +132,27 @@ def test_results_are_not_changed_by_later_runs(load: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize("parameters", [{}, {"TF_NUM_INTRA_THREADS": "1", "TF_NUM_INTER_THREADS": "1"}])
-def test_a_request_that_waits_does_not_hold_up_another(parameters: Any, tmp_path: Path) -> None:
-    """One request takes from an empty queue of the session; it can end only if another, that puts, runs meanwhile."""
-    runtime = import_runtime("tests")
-    tf = runtime.tf
-    graph = tf.Graph()
+def test_requests_run_at_the_same_time_whatever_the_threads(parameters: Any, tmp_path: Path) -> None:
+    """An operation waits until two requests have come to it: they must not wait for each other before it."""
+    runtime, meeting = import_runtime("tests"), threading.Barrier(2)
+
+    def meet(x: Any) -> Any:
+        meeting.wait(20)
+        return x
+
+    graph = runtime.tf.Graph()
     with graph.as_default():
-        queue = tf.queue.FIFOQueue(4, [tf.float32], [[1]], name="waiting")
-        x = runtime.v1.placeholder(tf.float32, [1], name="X")
-        with tf.control_dependencies([queue.enqueue([x])]):
-            tf.identity(x, name="PUT")
-        tf.identity(queue.dequeue(), name="TAKEN")
+        x = runtime.v1.placeholder(runtime.tf.float32, [1], name="X")
+        runtime.tf.identity(runtime.tf.numpy_function(meet, [x], runtime.tf.float32), name="Y")
     (tmp_path / "graph").write_bytes(graph.as_graph_def().SerializeToString())
-    given = {key: Parameter(value) for key, value in {**parameters, "MAX_SESSION_SHARE_COUNT": "2"}.items()}
-    case = ModelCase(tmp_path / "graph", ModelConfig(name="m", parameters=given), GRAPHDEF_FILE)
-    context = case.context(tmp_path / "repository", instances=2)
+    given = ModelConfig(name="m", parameters={key: Parameter(value) for key, value in parameters.items()})
+    context = ModelCase(tmp_path / "graph", given, GRAPHDEF_FILE).context(tmp_path / "repository", instances=2)
     model = TensorFlowBackend().load(context)
-    taker, putter = (Runner(model.instance(placement), case.config) for placement in context.placements)
+    instances = [cast("BatchInstance", model.instance(placement)) for placement in context.placements]
     inputs = {"X": np.array([7], np.float32)}
     with ThreadPoolExecutor(2) as pool:
-        taken = pool.submit(taker.one, inputs, ["TAKEN"])
-        pool.submit(putter.one, inputs, ["PUT"]).result(20)
-        assert taken.result(20)["TAKEN"].tolist() == [7]
+        results = list(pool.map(lambda instance: instance.run(inputs, ["Y"])["Y"].item(), instances))
+    assert results == [7, 7]
 
 
 def test_an_error_of_ours_stays_as_it_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from attrs import evolve
 
 from moorage.config.schema import ModelConfig, ModelInput, ModelOutput
 from moorage.errors import MoorageError
-from moorage.testing import BackendTests, Files, ModelCase, Mutant
+from moorage.testing import BackendTests, Files, ModelCase, Mutant, Runner
+from moorage.testing.corruption import HARMS
 from moorage.types import DataType
 from moorage_torchscript.backend import TorchBackend
 
@@ -92,6 +93,10 @@ class TestTorchScript(BackendTests):
     def mutants(self, kind: str, files: Files) -> Iterable[Mutant]:
         return archive_mutants(files)
 
+    @pytest.mark.heavy
+    def test_broken_files_are_answered_or_refused(self) -> None:
+        super().test_broken_files_are_answered_or_refused()
+
     def test_a_configuration_that_the_file_contradicts_is_refused(self, tmp_path: Path) -> None:
         """Names that are no arguments mean an order, as in Triton; what the order cannot mean is refused."""
         case = self.add_sub()
@@ -125,6 +130,26 @@ class TestExportedPrograms(BackendTests):
 
     def mutants(self, kind: str, files: Files) -> Iterable[Mutant]:
         return archive_mutants(files)
+
+    @pytest.mark.heavy
+    def test_broken_files_are_answered_or_refused(self) -> None:
+        super().test_broken_files_are_answered_or_refused()
+
+    @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
+    def test_what_happens_to_the_files_does_not_reach_a_loaded_model(  # type: ignore[override]
+        self, harm: Callable[[Path], None], tmp_path: Path
+    ) -> None:
+        """In this process: the file is read as that of a TorchScript model is, and the other process takes long to start."""
+        case = self.with_weights()
+        context = case.context(tmp_path, instances=2)
+        inputs = {"ROW": np.array([0, 1023])}
+        with self.loaded(context) as model:
+            first = Runner(model.instance(context.placements[0]), case.config)
+            wanted = first.one(inputs)["OUTPUT__0"].copy()
+            harm(context.version_path)
+            second = Runner(model.instance(context.placements[1]), case.config)
+            for runner in (first, second):
+                np.testing.assert_array_equal(runner.one(inputs)["OUTPUT__0"], wanted)
 
     def identity(self, datatype: DataType) -> ModelCase:
         file = MODELS / f"identity_{datatype.name.lower()}.pt2"

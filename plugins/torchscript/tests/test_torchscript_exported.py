@@ -209,3 +209,19 @@ def test_a_program_that_does_not_load_tells_pytorch_s_reason(
     ):
         TorchBackend().load(case.context(tmp_path, content=broken))
     assert not caplog.records
+
+
+def test_a_program_can_be_moved_with_its_code(models: Path) -> None:
+    """To the device "meta", which every PyTorch has."""
+    import torch
+
+    from moorage_torchscript.exported import call_of, is_on_cpu, load_program, move, saved
+
+    program = load_program(torch, saved(torch, load_program(torch, (models / "offset.pt2").read_bytes(), "m")), "m")
+    assert is_on_cpu(program)
+    moved = move(program, torch.device("meta"))
+    assert not is_on_cpu(moved)
+    call = call_of(torch, moved)
+    for _ in range(2):
+        (result,) = call([torch.ones((2, 3), device="meta")])
+        assert str(result.device) == "meta"

@@ -301,4 +301,6 @@ def test_operators_of_another_library_say_what_to_install() -> None:
     assert "pip install torchvision" in str(load_error(error, "m", 1, Path("model.pt")))
     other = RuntimeError("Unknown builtin op: mine::op.")
     assert missing_library(other) == ""
-    assert "the operator mine::op belongs to no PyTorch" in str(load_error(other, "m", 1, Path("model.pt")))
+    assert "the operator mine::op is not known here: name the library that has it in model_operations {" in str(
+        load_error(other, "m", 1, Path("model.pt"))
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 
 from attrs import frozen
 
@@ -42,8 +42,11 @@ def check(options: ServerOptions, *, load: bool, tell: Callable[[str], None], re
     """
     registry = wiring.load_plugins(options.block_plugin)
     settings = wiring.load_settings(options)
-    with closing(wiring.copies(options, registry, reporter)) as copies:
+    with ExitStack() as closing:
+        copies = wiring.copies(options, registry, reporter)
+        closing.callback(copies.close)
         repositories = wiring.repositories(options, registry, copies)
+        closing.callback(repositories.close)
         if load and repositories.remote:
             tell(f"Models of {', '.join(repositories.remote)} are downloaded to be loaded; --no-load does without.")
         return _report(repositories, registry, Loader(registry, settings, copies=copies) if load else None)

@@ -52,6 +52,11 @@ class Parts:
         self.serving: ServingMap[Servable] = ServingMap()
         self.loader = Loader(self.registry, settings, self.serving, self.copies)
 
+    def close(self) -> None:
+        """Remove what lies on this machine, and leave the repositories alone. Blocks."""
+        self.copies.close()
+        self.repositories.close()
+
 
 class Engine:
     """The rooms of one server, put together in the running event loop, which all its coroutines are for.
@@ -117,7 +122,7 @@ class Engine:
         self._parts.copies.stop()
         await self._manager.close(0)
         self._control.close()
-        await asyncio.to_thread(self._parts.copies.close)
+        await asyncio.to_thread(self._parts.close)
 
     def _make_manager(self, serving: ServingMap[Servable]) -> Manager[Servable]:
         options = self._parts.options

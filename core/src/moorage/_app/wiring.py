@@ -46,7 +46,7 @@ def _cache(options: ServerOptions) -> Cache | None:
         limit = bytes_of(options.model_cache_size)
     except InvalidArgument as error:
         raise InvalidArgument(f"--model-cache-size: {error}") from error
-    return Cache(Path(options.model_cache_dir), limit) if options.model_cache_dir else None
+    return Cache(Path(options.model_cache_dir).absolute(), limit) if options.model_cache_dir else None
 
 
 def repositories(options: ServerOptions, registry: Registry, copies: Copies | None = None) -> Repositories:

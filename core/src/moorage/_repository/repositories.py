@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from attrs import evolve
@@ -19,6 +20,8 @@ from moorage._storage import Copies, split
 from moorage.control import LoadOptions, ModelId
 from moorage.errors import NotFound, RequestError, StorageError
 from moorage.storage import InPlaceStorage, Storage
+
+logger = logging.getLogger(__name__)
 
 
 class Repositories:
@@ -91,6 +94,14 @@ class Repositories:
         Raises NotFound and StorageError.
         """
         return doubt(self._listed(snapshot, model_id), version, self._copies)
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        for storage in {id(one.storage): one.storage for one in self._repositories}.values():
+            try:
+                storage.close()
+            except Exception:
+                logger.exception("closing %s failed", type(storage).__name__)
 
     def _staged(self, model_id: ModelId, options: LoadOptions) -> ModelFolder:
         if options.config is None:

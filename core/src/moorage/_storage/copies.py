@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from moorage._storage.cache import Cache, Request
 from moorage._storage.progress import LogReporter, Reporter
 from moorage._storage.scratch import Scratch
 from moorage._storage.sizes import shown
+from moorage._storage.wanted import Wanted, check_paths, check_sizes
 from moorage.errors import Cancelled, MoorageError, StorageError, described
 from moorage.storage import Entry, InPlaceStorage, Storage
 from moorage.storage.transfer import verify
@@ -28,27 +30,6 @@ log = get_logger("moorage.storage")
 _FULL: Final = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _REMEMBERED: Final = 10_000
 """Small files whose content is kept in memory."""
-
-
-@frozen(eq=False)
-class Wanted:
-    """Files of one version of a model: the paths of `entries` are below the model's `folder`, which is below `url`."""
-
-    model: str
-    storage: Storage
-    url: str
-    folder: str
-    version: int
-    entries: Sequence[Entry]
-
-    @property
-    def what(self) -> str:
-        """The version as messages name it."""
-        return f"model '{self.model}' version {self.version}"
-
-    @property
-    def size(self) -> int:
-        return sum(entry.size for entry in self.entries)
 
 
 @frozen(eq=False)
@@ -78,7 +59,7 @@ class Copies:
         self._cache = cache
         self._mounts = mounts or {}
         self._reporter: Reporter = reporter if reporter is not None else LogReporter()
-        self._stopped = threading.Event()
+        self._ended: Future[None] = Future()
         self._guard = threading.Lock()
         self._contents: dict[tuple[str, str], tuple[str, bytes]] = {}
 
@@ -88,7 +69,7 @@ class Copies:
         variable = wanted.storage.mount_variable
         scratch = self._mounts.get(variable, self.scratch)
         with _explained(wanted, scratch.parent, variable if variable in self._mounts else "TMPDIR"):
-            _check_paths(wanted)
+            check_paths(wanted)
             target = scratch.folder("copy")
             try:
                 (target / wanted.folder / str(wanted.version)).mkdir(parents=True)
@@ -115,7 +96,9 @@ class Copies:
 
     def stop(self) -> None:
         """End the downloads that run; there will be none any more. May be called from any thread."""
-        self._stopped.set()
+        with self._guard:
+            if not self._ended.done():
+                self._ended.set_result(None)
 
     def close(self) -> None:
         """Remove all copies, and what else is below the scratch folder."""
@@ -128,9 +111,6 @@ class Copies:
     def _fill(self, wanted: Wanted, target: Path) -> list[str]:
         """Bring all files below `target`; the keys of those that the cache has pinned."""
         entries = [entry._replace(path=f"{wanted.folder}/{entry.path}") for entry in wanted.entries]
-        size = sum(entry.size for entry in entries)
-        if size > shutil.disk_usage(target).free:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self._cache is None:
             self._bring(wanted, entries, target)
             return []
@@ -147,7 +127,7 @@ class Copies:
 
         keys = self._cache.fill(Request(wanted.what, wanted.url, entries, part, self._go_on), target, bring)
         if not brought:
-            log.info("taken from the model cache", model=wanted.model, version=wanted.version, size=shown(size))
+            log.info("taken from the model cache", model=wanted.model, version=wanted.version, size=shown(wanted.size))
         return keys
 
     def _bring(self, wanted: Wanted, entries: Sequence[Entry], target: Path) -> None:
@@ -155,18 +135,39 @@ class Copies:
         source = f"{wanted.url}/{wanted.folder}"
         try:
             size = sum(entry.size for entry in entries)
+            if size > shutil.disk_usage(target).free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             with self._reporter.download(wanted.model, wanted.version, source, size) as arrived:
 
                 def told(count: int) -> None:
                     self._go_on()
                     arrived(count)
 
-                wanted.storage.download(wanted.url, entries, target, told)
+                self._aside(lambda: wanted.storage.download(wanted.url, entries, target, told))
+            check_sizes(entries, target)
         except MoorageError:
             raise
         except Exception as error:
             storage = type(wanted.storage).__name__
             raise StorageError(f"model repository {wanted.url}: {storage} failed: {described(error)}") from error
+
+    def _aside(self, work: Callable[[], None]) -> None:
+        """Do it on a thread that is left to itself when the server ends: a store that is silent must not hold that up."""
+        done: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 (raised where it is waited for)
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        threading.Thread(target=run, name="moorage-download", daemon=True).start()
+        wait((done, self._ended), return_when=FIRST_COMPLETED)
+        if not done.done():
+            self._go_on()
+        done.result()
 
     def _read(self, cache: Cache, url: str, entry: Entry, fetch: Callable[[], bytes]) -> bytes:
         """The content by way of the cache, which keeps it only if it is what was listed."""
@@ -197,7 +198,7 @@ class Copies:
         keys.clear()
 
     def _go_on(self) -> None:
-        if self._stopped.is_set():
+        if self._ended.done():
             raise Cancelled("the server is ending")
 
 
@@ -213,7 +214,7 @@ def _explained(wanted: Wanted, place: Path, variable: str) -> Iterator[None]:
             free = shown(shutil.disk_usage(place).free)
             need = f"{wanted.what} of {wanted.url} needs {shown(wanted.size)} in {place}, where {free} are free"
             raise StorageError(f"{need}: make room, or set {variable} to a folder on a larger disk") from error
-        told = str(error) if isinstance(error, MoorageError) else f"model repository {wanted.url}: {described(error)}"
+        told = str(error) if isinstance(error, MoorageError) else described(error)
         raise StorageError(f"{wanted.what} could not be downloaded to {place}: {told}") from error
 
 
@@ -223,17 +224,3 @@ def _is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
-
-
-def _check_paths(wanted: Wanted) -> None:
-    """Raises StorageError for what no folder of this machine can hold at these paths."""
-    paths = {f"{wanted.folder}/{entry.path}" for entry in wanted.entries}
-    for path in sorted(paths):
-        parts = path.split("/")
-        foreign = os.sep != "/" and (os.sep in path or ":" in path)
-        if foreign or "\0" in path or any(part in ("", ".", "..") for part in parts):
-            raise StorageError(f"model repository {wanted.url}: no file of this machine can be called '{path}'; rename it")
-        above = next((folder for depth in range(1, len(parts)) if (folder := "/".join(parts[:depth])) in paths), None)
-        if above is not None:
-            both = f"'{above}' is a file, and a folder, too, as there is '{path}'; rename one of them"
-            raise StorageError(f"model repository {wanted.url}: {both}")

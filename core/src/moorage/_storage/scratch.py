@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -18,9 +19,13 @@ from filelock import FileLock, Timeout
 
 from moorage.errors import InvalidArgument
 
+logger = logging.getLogger(__name__)
+
 PREFIX: Final = "moorage-server-"
 """How the folders of servers begin."""
 _LOCK: Final = ".lock"
+_VOLUME: Final = "lost+found"
+"""What an empty disk holds."""
 _FORGOTTEN_SECONDS: Final = 3600.0
 """Age from which a lock without a folder is no server's that just starts."""
 
@@ -35,8 +40,7 @@ class _Place:
     def remove(self, owner: int) -> None:
         if owner != os.getpid():  # a child that was forked ends
             return
-        shutil.rmtree(self.folder, ignore_errors=True)
-        _unlock(self.lock)
+        _remove(self.folder, self.lock)
 
 
 class Scratch:
@@ -91,7 +95,7 @@ def mounted(variable: str, folder: str) -> Scratch:
         raise InvalidArgument(f"{place}: there is no such folder; create it, or take the variable away")
     scratch.sweep()
     try:
-        holds = next(scratch.parent.iterdir(), None)
+        holds = next((one for one in scratch.parent.iterdir() if one.name != _VOLUME), None)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -126,12 +130,21 @@ def _dead(lock_file: Path) -> Path | None:
         lock.acquire()
     except (Timeout, OSError):  # a server lives, or it is another user's
         return None
+    if not _remove(folder, lock):
+        return None
+    if there:
+        logger.info("%s was removed, which a server that was killed had left", folder)
+    return folder if there else None
+
+
+def _remove(folder: Path, lock: FileLock) -> bool:
+    """Remove both. If something is left of the folder (a file is held open, or still being written), so is its lock."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         lock.release()
-        return None
+        return False
     _unlock(lock)
-    return folder if there else None
+    return True
 
 
 def _unlock(lock: FileLock) -> None:

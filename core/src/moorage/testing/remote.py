@@ -66,6 +66,8 @@ class RemoteStore:
         self.chunk = chunk
         self.sums = sums
         self.counts: Counter[str] = Counter()
+        self.closed = 0
+        """How many servers have ended."""
         self.meddle: Meddle = keep_out
         self.spoil: Spoil = keep
         self._journal = journal
@@ -128,6 +130,9 @@ class RemoteStorage(Storage):
             explained = partial(_translated, url)
             source = Source(fetch, look, transient=_never, chunk=self.store.chunk, explained=explained)
             Transfer(source, target, progress).bring(entries)
+
+    def close(self) -> None:
+        self.store.closed += 1
 
     def _root(self, url: str) -> Path:
         root = self.store.folder / url.removeprefix(self.store.url).strip("/")

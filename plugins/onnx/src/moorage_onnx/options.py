@@ -13,6 +13,7 @@ from moorage_onnx.settings import Settings
 
 GLOBAL_POOL = "enable-global-threadpool"
 SHRINK = "memory.enable_memory_arena_shrinkage"
+_ERROR, _FATAL = 3, 4
 _GRAPH_LEVELS = {0: "ORT_ENABLE_ALL", -1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 _SESSION_PREFIXES = ("session.", "ep.", "optimization.", "mlas.")
 _EXECUTION_MODES = {"0": "ORT_SEQUENTIAL", "1": "ORT_PARALLEL"}
@@ -23,7 +24,7 @@ def session_options(runtime: ModuleType, context: LoadContext) -> Any:
     settings = Settings.of(context)
     options = runtime.SessionOptions()
     options.graph_optimization_level = _graph_level(runtime, context.config)
-    options.log_severity_level = settings.number("log_severity_level", 3)
+    options.log_severity_level = settings.number("log_severity_level", _ERROR)
     options.log_verbosity_level = settings.number("log_verbosity_level", 0)
     options.logid = context.model_name
     options.enable_cpu_mem_arena = settings.flag("enable_mem_arena", True)
@@ -38,12 +39,16 @@ def session_options(runtime: ModuleType, context: LoadContext) -> Any:
 
 
 def run_options(runtime: ModuleType, context: LoadContext) -> Any:
-    """An `onnxruntime.RunOptions` for every run of this model, or None when it asks for nothing special."""
-    shrink = Settings.of(context).text(SHRINK)
-    if not shrink:
-        return None
+    """An `onnxruntime.RunOptions` for every run of this model.
+
+    What fails in a run is raised, and told by the server: ONNX Runtime need not write it to the standard error, too.
+    """
+    settings = Settings.of(context)
     options = runtime.RunOptions()
-    options.add_run_config_entry(SHRINK, shrink)
+    options.log_severity_level = settings.number("log_severity_level", _FATAL)
+    shrink = settings.text(SHRINK)
+    if shrink:
+        options.add_run_config_entry(SHRINK, shrink)
     return options
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from moorage.backend import LoadContext
 from moorage.errors import ModelError
 from moorage_openvino.faults import load_error
-from moorage_openvino.settings import Settings
+from moorage_openvino.settings import PRECISION, OpenVinoSettings
 
-PRECISION = "INFERENCE_PRECISION_HINT"
 _VIRTUAL = frozenset({"AUTO", "MULTI", "HETERO", "BATCH"})
 _NOT_OURS = frozenset({"CACHE_DIR", "DEVICE_ID", "ENABLE_MMAP", "MODEL_PTR", "WEIGHTS_PATH"})
 """Properties that would undo what the plugin takes care of."""
@@ -20,7 +19,7 @@ _NOT_OURS = frozenset({"CACHE_DIR", "DEVICE_ID", "ENABLE_MMAP", "MODEL_PTR", "WE
 _log = logging.getLogger(__name__)
 
 
-def compile_model(core: Any, model: Any, context: LoadContext, settings: Settings) -> Any:
+def compile_model(core: Any, model: Any, context: LoadContext, settings: OpenVinoSettings) -> Any:
     """An `openvino.CompiledModel`. Raises ModelError naming the device or what OpenVINO refuses."""
     _check_devices(core, settings)
     properties = _properties(core, context, settings)
@@ -32,7 +31,7 @@ def compile_model(core: Any, model: Any, context: LoadContext, settings: Setting
     return compiled
 
 
-def _check_devices(core: Any, settings: Settings) -> None:
+def _check_devices(core: Any, settings: OpenVinoSettings) -> None:
     """Refuse a device that this machine lacks; virtual ones such as HETERO:GPU,CPU name several."""
     available = core.available_devices
     families = {name for device in available for name in (device, _family(device))}
@@ -50,7 +49,7 @@ def _family(device: str) -> str:
     return device.partition(".")[0]
 
 
-def _properties(core: Any, context: LoadContext, settings: Settings) -> dict[str, str]:
+def _properties(core: Any, context: LoadContext, settings: OpenVinoSettings) -> dict[str, str]:
     """The server's defaults, under what the parameters say.
 
     The CPU gets a stream for each instance, so that as many requests run at once, and no threads tied to cores, since the
@@ -77,7 +76,7 @@ def _supported(core: Any, device: str) -> Mapping[str, str]:
     return found
 
 
-def _tell_of_precision(compiled: Any, properties: Mapping[str, str], settings: Settings) -> None:
+def _tell_of_precision(compiled: Any, properties: Mapping[str, str], settings: OpenVinoSettings) -> None:
     """A warning when the processor cannot compute with the precision asked for, and OpenVINO quietly takes another."""
     wanted = properties.get(PRECISION, "")
     if settings.device == "CPU" and wanted in ("bf16", "f16"):

@@ -12,6 +12,7 @@ from typing import Any
 
 from moorage.backend import LoadContext
 from moorage.errors import ModelError, NotFound
+from moorage_openvino.checkpoint import check_variables
 from moorage_openvino.faults import load_error
 from moorage_openvino.weights import check_weights, needed_bytes
 
@@ -24,6 +25,7 @@ def read_model(runtime: ModuleType, core: Any, context: LoadContext) -> Any:
             f"model '{context.model_name}' version {context.version}: no file {path}; "
             "put model.xml and model.bin there or name the file in default_model_filename"
         )
+    check_variables(context.model_name, path)
     try:
         if path.suffix == ".xml":
             return _read_ir(runtime, core, context.model_name, path)

@@ -17,7 +17,7 @@ from moorage_openvino.compiling import compile_model
 from moorage_openvino.faults import load_error, run_error
 from moorage_openvino.padding import PaddedInstance
 from moorage_openvino.ports import Port, read_ports, signature
-from moorage_openvino.settings import Settings
+from moorage_openvino.settings import OpenVinoSettings
 from moorage_openvino.shapes import batch_in_layout, prepare
 from moorage_openvino.tensors import Reader, Writer, reader_of, texts, writer_of
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class OpenVinoModel(LoadedModel):
     """A version's model, compiled once. Each instance has a request of its own, which two threads could not share."""
 
-    def __init__(self, context: LoadContext, runtime: ModuleType, core: Any, model: Any, settings: Settings) -> None:
+    def __init__(self, context: LoadContext, runtime: ModuleType, core: Any, model: Any, settings: OpenVinoSettings) -> None:
         self._name = context.model_name
         self._padding = settings.padding
         self._runtime = runtime

@@ -8,22 +8,22 @@ from typing import Any
 
 from attrs import frozen
 
-from moorage.backend import LoadContext
+from moorage.backend import LoadContext, Settings
 from moorage.errors import ConfigError, Fault
 from moorage_openvino.faults import reason
 
+PRECISION = "INFERENCE_PRECISION_HINT"
 _CHOICES = {
     "PERFORMANCE_HINT": ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"),
-    "INFERENCE_PRECISION_HINT": ("F32", "BF16", "F16", "DYNAMIC"),
+    PRECISION: ("F32", "BF16", "F16", "DYNAMIC"),
     "HINT_BF16": ("YES", "NO"),
 }
 _NUMBERS = ("INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS")
 _STREAMS = ("AUTO", "NUMA")
-_WORDS = {"YES": True, "TRUE": True, "1": True, "ON": True, "NO": False, "FALSE": False, "0": False, "OFF": False}
 
 
 @frozen
-class Settings:
+class OpenVinoSettings:
     """`given` are all parameters by name; `properties` those among OpenVINO's documented ones that are set, checked."""
 
     model: str
@@ -50,72 +50,44 @@ class Settings:
             raise ConfigError([fault], self.model) from error
 
 
-def read_settings(context: LoadContext) -> Settings:
-    """The model's parameters over the server's settings for this backend. Raises ConfigError naming all that are wrong."""
-    own = {name: value.string_value for name, value in context.config.parameters.items()}
-    given = {name: text.strip() for name, text in {**context.backend_config, **own}.items() if text.strip()}
-    reader = _Reader(given)
-    properties = reader.properties()
-    settings = Settings(
+def read_settings(context: LoadContext) -> OpenVinoSettings:
+    """The model's parameters over the server's settings for this backend. Raises ConfigError naming one that is wrong."""
+    settings = Settings.of(context)
+    return OpenVinoSettings(
         model=context.model_name,
-        given=given,
-        device=given.get("TARGET_DEVICE", "CPU").upper(),
-        extension=given.get("CPU_EXTENSION_PATH", ""),
-        fixed_batch=reader.flag("SKIP_OV_DYNAMIC_BATCHSIZE"),
-        padding=reader.flag("ENABLE_BATCH_PADDING"),
-        reshape=reader.flag("RESHAPE_IO_LAYERS"),
-        properties=properties,
+        given=settings.given(),
+        device=settings.text("TARGET_DEVICE", "CPU").upper(),
+        extension=settings.text("CPU_EXTENSION_PATH"),
+        fixed_batch=settings.flag("SKIP_OV_DYNAMIC_BATCHSIZE"),
+        padding=settings.flag("ENABLE_BATCH_PADDING"),
+        reshape=settings.flag("RESHAPE_IO_LAYERS"),
+        properties=_properties(settings),
     )
-    if reader.faults:
-        raise ConfigError(reader.faults, context.model_name)
-    return settings
 
 
-class _Reader:
-    """Reads settings one by one and collects what is wrong with them."""
+def _properties(settings: Settings) -> dict[str, str]:
+    found = {name: _choice(settings, name) for name in _CHOICES} | {name: _number(settings, name) for name in _NUMBERS}
+    found["NUM_STREAMS"] = _streams(settings)
+    bf16, precision = found.pop("HINT_BF16") == "YES", found[PRECISION]
+    if bf16 and precision not in ("", "BF16"):
+        raise settings.fault("HINT_BF16", f"it contradicts {PRECISION} '{precision}'", "leave one of them out")
+    found[PRECISION] = "bf16" if bf16 else precision.lower()
+    return {name: text for name, text in found.items() if text}
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.faults: list[Fault] = []
-        self._given = given
 
-    def properties(self) -> dict[str, str]:
-        found = {name: self._number(name) for name in _NUMBERS} | {name: self._choice(name) for name in _CHOICES}
-        found["NUM_STREAMS"] = self._streams()
-        bf16 = found.pop("HINT_BF16") == "YES"
-        precision = found["INFERENCE_PRECISION_HINT"]
-        if bf16 and precision not in ("", "BF16"):
-            self._fault("HINT_BF16", f"it contradicts INFERENCE_PRECISION_HINT '{precision}'", "leave one of them out")
-        found["INFERENCE_PRECISION_HINT"] = "bf16" if bf16 else precision.lower()
-        return {name: text for name, text in found.items() if text}
+def _choice(settings: Settings, name: str) -> str:
+    text = settings.text(name).upper()
+    if text and text not in _CHOICES[name]:
+        raise settings.wrong(name, f"one of {', '.join(_CHOICES[name])}")
+    return text
 
-    def flag(self, name: str) -> bool:
-        text = self._given.get(name, "NO").upper()
-        if text not in _WORDS:
-            self._fault(name, f"'{self._given[name]}' is neither YES nor NO", "write YES or NO")
-        return _WORDS.get(text, False)
 
-    def _choice(self, name: str) -> str:
-        text = self._given.get(name, "").upper()
-        if text and text not in _CHOICES[name]:
-            wanted = ", ".join(_CHOICES[name])
-            self._fault(name, f"'{self._given[name]}' is none of {wanted}", f"write one of {wanted}")
-        return text
+def _number(settings: Settings, name: str) -> str:
+    return str(settings.number(name, 0)) if settings.text(name) else ""
 
-    def _number(self, name: str) -> str:
-        text = self._given.get(name, "")
-        if text and not (text.isascii() and text.isdigit()):
-            self._fault(name, f"'{text}' is not a non-negative number", "write a number, or leave it out")
-        return text
 
-    def _streams(self) -> str:
-        text = self._given.get("NUM_STREAMS", "").upper()
-        if text in _STREAMS:
-            return text
-        if text and not (text.isascii() and text.isdigit()):
-            self._fault(
-                "NUM_STREAMS", f"'{self._given['NUM_STREAMS']}' is neither AUTO nor NUMA nor a number", "write one of them"
-            )
-        return text
-
-    def _fault(self, name: str, message: str, advice: str) -> None:
-        self.faults.append(Fault(message, field=f"parameters.{name}", advice=advice))
+def _streams(settings: Settings) -> str:
+    text = settings.text("NUM_STREAMS").upper()
+    if text not in _STREAMS and not (text.isascii() and text.isdigit()) and text:
+        raise settings.wrong("NUM_STREAMS", "AUTO, NUMA or a number")
+    return text

@@ -10,7 +10,7 @@ from moorage.config.schema import ModelConfig, ModelInput
 from moorage.errors import ConfigError, Fault, ModelError
 from moorage_openvino.faults import reason
 from moorage_openvino.ports import own_names
-from moorage_openvino.settings import Settings
+from moorage_openvino.settings import OpenVinoSettings
 
 
 def batch_in_layout(runtime: ModuleType, model: Any) -> bool:
@@ -20,7 +20,7 @@ def batch_in_layout(runtime: ModuleType, model: Any) -> bool:
     return bool(layouts) and all(helpers.has_batch(layout) and helpers.batch_idx(layout) == 0 for layout in layouts)
 
 
-def prepare(runtime: ModuleType, model: Any, config: ModelConfig, settings: Settings, *, batch_known: bool) -> int:
+def prepare(runtime: ModuleType, model: Any, config: ModelConfig, settings: OpenVinoSettings, *, batch_known: bool) -> int:
     """Reshape the model in place; the fixed size of its batch, or 0 if it takes batches of any size or none.
 
     A model that is to batch gets a first dimension of any size, whatever its file says; where that cannot be, or the

@@ -16,6 +16,8 @@ from azure.identity import CredentialUnavailableError
 from emulators.proxy import ALWAYS, Fault, Proxy
 from moorage.errors import StorageError
 from moorage_azure import containers
+from moorage_azure.credentials import Access
+from moorage_azure.faults import AzureFault, explain
 from moorage_azure.storage import AzureStorage
 
 KEY = "c2VjcmV0LWtleS1vZi10aGUtYWNjb3VudA=="
@@ -82,6 +84,12 @@ def listing(storage: AzureStorage, url: str) -> str:
         (ANONYMOUS, refusal(404, "ResourceNotFound"), "not public, and it was read without credentials: set AZURE_STORAGE_KEY"),
         (ANONYMOUS, refusal(409, "PublicAccessNotPermitted"), "not public, and it was read without credentials"),
         (ANONYMOUS, refusal(401, "NoAuthenticationInformation"), "AZURE_STORAGE_AUTH_TYPE=managed_identity"),
+        (
+            WITH_KEY,
+            Fault(status=404, body=b"<html>no"),
+            r"does not answer as Azure Blob Storage does \(HTTP 404\): check its address",
+        ),
+        (ANONYMOUS, Fault(status=403), "does not answer as Azure Blob Storage does"),
         (WITH_KEY, refusal(400, "InvalidResourceName", "Bad characters."), "answers 400 InvalidResourceName: Bad characters.$"),
     ],
 )
@@ -158,6 +166,12 @@ def test_no_such_host(azure: pytest.MonkeyPatch, storage: AzureStorage) -> None:
     assert "no machine is called acct.blob.no-such-cloud.invalid: correct the account's name" in text
 
 
+def test_the_name_of_a_host_says_nothing_of_what_is_wrong() -> None:
+    access = Access("key", "ssltoken", "https://ssltoken.blob.core.windows.net")
+    fault = AzureFault("HTTPSConnection(host='ssltoken.blob.core.windows.net'): Connection refused")
+    assert "refuses connections" in explain(fault, access, "cont")
+
+
 @pytest.mark.usefixtures("at_once")
 def test_no_answer_in_time(stub: Proxy, azure: pytest.MonkeyPatch, storage: AzureStorage) -> None:
     azure.setattr(containers, "READ_TIMEOUT", 0.2)
@@ -192,11 +206,13 @@ def test_an_identity_that_is_not_there(azure: pytest.MonkeyPatch, storage: Azure
 def test_no_secret_is_logged(
     environ: Mapping[str, str], stub: Proxy, azure: pytest.MonkeyPatch, storage: AzureStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By this package and by the library's loggers at the levels that the server lets through."""
+    """Neither by this package nor by a library, whatever the level."""
     for name, value in environ.items():
         azure.setenv(name, value)
     stub.faults += [refusal(403, "AuthenticationFailed", detail="Signature did not match."), Fault(drop=True)]
-    with caplog.at_level(logging.INFO), caplog.at_level(logging.DEBUG, "moorage_azure"):
+    for name in ("urllib3", "azure.core", "azure.storage"):
+        azure.setattr(logging.getLogger(name), "level", logging.NOTSET)
+    with caplog.at_level(logging.DEBUG):
         listing(storage, f"as://{stub.url}/acct/cont")
         listing(storage, f"as://{stub.url}/acct/cont")
     assert KEY not in caplog.text and SIGNATURE not in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -113,7 +114,7 @@ def test_a_missing_key_file_is_no_anonymity(gcs: pytest.MonkeyPatch, tmp_path: P
     assert "gone.json (GOOGLE_APPLICATION_CREDENTIALS) cannot be read: No such file or directory" in refused()
     (tmp_path / "gone.json").mkdir()
     assert "cannot be read: Is a directory" in refused()
-    with pytest.raises(StorageError, match=r"gone\.json"):
+    with pytest.raises(StorageError, match=r"model repository gs://bkt/models: the file .*gone\.json"):
         GcsStorage().list("gs://bkt/models")
 
 
@@ -226,6 +227,15 @@ def test_the_metadata_server_is_found(metadata_server: None) -> None:
 def test_another_server_at_its_address_is_none(metadata_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MetadataServer, "flavour", "Other")
     assert "no metadata server answers" in refused()
+
+
+def test_a_server_that_never_answers_is_given_up(gcs: pytest.MonkeyPatch) -> None:
+    gcs.delenv("NO_GCE_CHECK")
+    gcs.setattr(credentials, "_PRODUCT", Path("/no/such/file"))
+    gcs.setattr(credentials, "_PROBE_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gcs.setenv("GCE_METADATA_IP", f"127.0.0.1:{silent.getsockname()[1]}")
+        assert not credentials.on_google()
 
 
 def test_machines_of_google_are_known(gcs: pytest.MonkeyPatch, tmp_path: Path) -> None:

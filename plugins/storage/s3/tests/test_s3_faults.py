@@ -187,6 +187,36 @@ def test_a_failing_program_for_credentials(aws: pytest.MonkeyPatch, storage: S3S
     assert "the credentials could not be had from custom-process" in told(storage, "s3://bkt")
 
 
+def test_a_role_that_is_not_given(aws: pytest.MonkeyPatch, storage: S3Storage, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("test-web-identity")
+    refusal = b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized</Message></Error></ErrorResponse>"
+    with Proxy() as sts:
+        sts.faults.append(Fault(status=403, body=refusal, times=ALWAYS))
+        for name, value in {
+            "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/models",
+            "AWS_ENDPOINT_URL_STS": sts.url,
+            "AWS_REGION": "eu-west-1",
+            "AWS_MAX_ATTEMPTS": "1",
+        }.items():
+            aws.setenv(name, value)
+        message = told(storage, "s3://bkt")
+        assert "the role could not be taken (AssumeRoleWithWebIdentity answers AccessDenied: Not authorized)" in message
+        assert "test-web-identity" not in message
+        token.unlink()
+        assert f"AWS_WEB_IDENTITY_TOKEN_FILE names {token}, which cannot be read" in told(S3Storage(), "s3://bkt")
+
+
+def test_what_is_wrong_on_this_machine_is_told_of_this_machine(
+    keys: pytest.MonkeyPatch, stub: Proxy, storage: S3Storage, tmp_path: Path
+) -> None:
+    url = f"s3://{stub.url}/bkt"
+    storage.list(url)
+    (tmp_path / "m").write_bytes(b"")
+    assert f"{tmp_path / 'm' / '1'}: Not a directory" in download_told(storage, url, tmp_path)
+
+
 def test_no_region_of_that_shape(keys: pytest.MonkeyPatch, storage: S3Storage) -> None:
     keys.setenv("AWS_DEFAULT_REGION", "eu west")
     assert "the store cannot be asked" in told(storage, "s3://bkt")

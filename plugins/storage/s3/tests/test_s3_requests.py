@@ -41,7 +41,12 @@ def test_path_style_where_the_url_names_a_server(keys: Environment, stub: Proxy,
 
 @pytest.mark.parametrize(
     "style, host, path",
-    [("virtual", "bkt.store.example", "/?"), ("path", "store.example", "/bkt?"), ("auto", "store.example", "/bkt?")],
+    [
+        ("virtual", "bkt.store.example", "/?"),
+        ("path", "store.example", "/bkt?"),
+        ("auto", "store.example", "/bkt?"),
+        ("", "store.example", "/bkt?"),
+    ],
 )
 def test_addressing_style(keys: Environment, stub: Proxy, storage: S3Storage, style: str, host: str, path: str) -> None:
     keys.setenv("MOORAGE_S3_ADDRESSING_STYLE", style)
@@ -49,6 +54,13 @@ def test_addressing_style(keys: Environment, stub: Proxy, storage: S3Storage, st
     seen = asked(storage, stub, "s3://http://store.example:80/bkt/models")
     assert seen.headers["host"].removesuffix(":80") == host
     assert re.sub(r":80(?=/)", "", seen.target).startswith(f"http://{host}{path}")
+
+
+def test_the_addressing_style_of_a_profile(keys: Environment, stub: Proxy, storage: S3Storage, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("[default]\ns3 =\n  addressing_style = virtual\n")
+    keys.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    keys.setenv("http_proxy", stub.url)
+    assert asked(storage, stub, "s3://http://store.example/bkt").headers["host"] == "bkt.store.example"
 
 
 @pytest.mark.parametrize("address", ["minio_svc:9000", "a_b.c_d:80", "[::1]:9000", "UPPER.example:81"])

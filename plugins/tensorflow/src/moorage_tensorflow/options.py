@@ -29,7 +29,7 @@ class Threads:
     between: int
     """Threads that run operators of one request side by side; 0: the instance's own thread runs them one by one."""
     own_pool: bool
-    """Whether each session has its own threads for `between`, or all sessions of the process share the first one's."""
+    """Whether each session has its own threads for `between`; else they are those of the process, one for each core."""
 
 
 @frozen

@@ -120,14 +120,14 @@ class SessionMaker:
             raise
 
     def _started(self, session: Any, built: Built) -> OpenSession:
-        """The session, initialised; that all inputs lead to all outputs is found out here, and not by the first request."""
+        """The session, initialised and prepared for the outputs that most requests ask for: those of the configuration."""
         try:
             built.start(session)
             for operation in self._init_ops:
                 session.run(operation)
             opened = OpenSession(self._runtime, session, built, own_thread=not self._threads.between)
             inputs, outputs = ([one.spec.name for one in side] for side in (built.endpoints.inputs, built.endpoints.outputs))
-            opened.call(inputs, outputs)
+            opened.call(inputs, [one.name for one in self._context.config.output if one.name in outputs] or outputs)
         except BaseException:
             session.close()
             raise

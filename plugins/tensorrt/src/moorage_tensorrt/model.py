@@ -15,7 +15,7 @@ from moorage_tensorrt.cuda import Cuda
 from moorage_tensorrt.engine import EngineTensor, read_bounds, read_signature, read_tensors
 from moorage_tensorrt.instance import TensorRtInstance
 from moorage_tensorrt.runtimes import TensorRt, make_engine
-from moorage_tensorrt.settings import Settings
+from moorage_tensorrt.settings import TensorRtSettings
 
 _NVDLA = "KIND_NVDLA"
 
@@ -33,7 +33,7 @@ class LoadedEngine:
 class TensorRtModel(LoadedModel):
     """A version's plans. Instances on one GPU share its engine; each has contexts and a stream of its own."""
 
-    def __init__(self, context: LoadContext, tensorrt: TensorRt, cuda: Cuda, settings: Settings) -> None:
+    def __init__(self, context: LoadContext, tensorrt: TensorRt, cuda: Cuda, settings: TensorRtSettings) -> None:
         self._context = context
         self._model = context.model_name
         self._tensorrt = tensorrt

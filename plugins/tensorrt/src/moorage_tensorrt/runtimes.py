@@ -13,7 +13,7 @@ from attrs import frozen
 
 from moorage.errors import ModelError, PluginError
 from moorage_tensorrt.log import make_log
-from moorage_tensorrt.settings import Settings
+from moorage_tensorrt.settings import TensorRtSettings
 
 _MODULES = {"full": "tensorrt", "lean": "tensorrt_lean", "dispatch": "tensorrt_dispatch", "rtx": "tensorrt_rtx"}
 _AUTO = ("full", "lean", "dispatch")
@@ -40,9 +40,9 @@ class TensorRtFinder:
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
-    def find(self, model: str, settings: Settings, *, rtx: bool) -> TensorRt:
+    def find(self, model: str, settings: TensorRtSettings, *, rtx: bool) -> TensorRt:
         """The package to run a plan with, its layers' libraries loaded. Raises PluginError that says what to install."""
-        kinds = ("rtx",) if rtx else _AUTO if settings.runtime in ("auto", "rtx") else (settings.runtime,)
+        kinds = ("rtx",) if rtx else _AUTO if settings.runtime == "auto" else (settings.runtime,)
         with self._lock:
             found = self._first(model, kinds)
             for library in settings.plugins:
@@ -87,7 +87,7 @@ def _check_version(model: str, kind: str, module: ModuleType) -> None:
         raise PluginError(f"model '{model}': TensorRT {version} is too old, {_OLDEST} or newer is needed: {INSTALL}")
 
 
-def make_engine(tensorrt: TensorRt, model: str, path: Path, settings: Settings, *, dla_core: int) -> tuple[Any, Any]:
+def make_engine(tensorrt: TensorRt, model: str, path: Path, settings: TensorRtSettings, *, dla_core: int) -> tuple[Any, Any]:
     """A runtime and the engine of a plan, on the current CUDA device. Raises ModelError with TensorRT's own words."""
     with tensorrt.making:
         tensorrt.log.take()

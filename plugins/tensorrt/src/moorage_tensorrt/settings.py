@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from attrs import frozen
 
-from moorage.backend import LoadContext
+from moorage.backend import LoadContext, Settings
 from moorage.config.schema import ModelConfig
-from moorage.errors import ConfigError, Fault, Unsupported
+from moorage.errors import Unsupported
 
-_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
 _POLICIES = ("DEVICE_BLOCKING", "BLOCKING")
-RUNTIMES = ("auto", "full", "lean", "dispatch", "rtx")
+_RUNTIMES = ("auto", "full", "lean", "dispatch")
 
 _log = logging.getLogger(__name__)
 
 
 @frozen
-class Settings:
+class TensorRtSettings:
     """`runtime` is which of TensorRT's packages runs the plans ("auto": the first that is installed)."""
 
     version_compatible: bool = False
@@ -32,40 +30,21 @@ class Settings:
     """When the memory for intermediate results is allocated."""
 
 
-def read_settings(context: LoadContext) -> Settings:
+def read_settings(context: LoadContext) -> TensorRtSettings:
     """Raises ConfigError naming what is wrong, Unsupported for what is not offered."""
-    own = {name: value.string_value for name, value in context.config.parameters.items()}
-    server = {name: text.strip() for name, text in context.backend_config.items()}
-    if _flag(own, "enable_multi_device", "parameters"):
+    settings = Settings.of(context)
+    server, own = settings.of_server(), settings.of_model()
+    if own.flag("enable_multi_device"):
         raise Unsupported(f"model '{context.model_name}': plans that run on several GPUs at once are not supported")
-    _choice(server, "execution-policy", _POLICIES, "BLOCKING", "--backend-config=tensorrt")
-    _flag(server, "coalesce-request-input", "--backend-config=tensorrt")
+    server.choice("execution-policy", _POLICIES, "BLOCKING")
+    server.flag("coalesce-request-input")
     _tell_of_graphs(context.config)
-    return Settings(
-        version_compatible=_flag(server, "version-compatible", "--backend-config=tensorrt"),
-        plugins=tuple(part for part in server.get("plugins", "").strip("\"'").split(";") if part),
-        runtime=_choice(server, "runtime", RUNTIMES, "auto", "--backend-config=tensorrt"),
-        strategy=_choice(own, "execution_context_allocation_strategy", _STRATEGIES, "STATIC", "parameters"),
+    return TensorRtSettings(
+        version_compatible=server.flag("version-compatible"),
+        plugins=tuple(part for part in server.text("plugins").strip("\"'").split(";") if part),
+        runtime=server.choice("runtime", _RUNTIMES, "auto"),
+        strategy=own.choice("execution_context_allocation_strategy", _STRATEGIES, "STATIC"),
     )
-
-
-def _flag(settings: Mapping[str, str], name: str, origin: str) -> bool:
-    text = settings.get(name, "").lower() or "false"
-    if text not in _WORDS:
-        raise _wrong(settings[name], name, origin, ("true", "false"))
-    return _WORDS[text]
-
-
-def _choice(settings: Mapping[str, str], name: str, known: tuple[str, ...], default: str, origin: str) -> str:
-    text = settings.get(name, "") or default
-    if text not in known:
-        raise _wrong(text, name, origin, known)
-    return text
-
-
-def _wrong(text: str, name: str, origin: str, known: tuple[str, ...]) -> ConfigError:
-    wanted = ", ".join(known)
-    return ConfigError([Fault(f"'{text}' is none of {wanted}", field=f"{origin}.{name}", advice=f"write one of {wanted}")])
 
 
 def _tell_of_graphs(config: ModelConfig) -> None:

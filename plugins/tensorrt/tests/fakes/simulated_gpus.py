@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cuda.bindings
 import pytest
 from attrs import evolve
 from fake_cuda import FakeCuda, FakeDriver
@@ -33,7 +34,7 @@ class Simulation:
         self._patch = monkeypatch
         monkeypatch.setitem(sys.modules, "tensorrt", self.trt)
         monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", self.cuda)
-        monkeypatch.setattr("cuda.bindings.runtime", self.cuda)
+        monkeypatch.setattr(cuda.bindings, "runtime", self.cuda, raising=False)
         self.load_driver(self.driver)
 
     def load_driver(self, found: FakeDriver | OSError) -> None:

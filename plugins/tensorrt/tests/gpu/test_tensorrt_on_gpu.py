@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,14 +25,15 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(NO_GPU), reason=f"no test
 @pytest.fixture(scope="module")
 def trt() -> ModuleType:
     """A TensorRT with a builder."""
+    reasons = []
     for name in ("tensorrt", "tensorrt_rtx"):
         try:
-            module = importlib.import_module(name)
-        except Exception:  # what is missing may raise anything
-            continue
-        if hasattr(module, "Builder"):
-            return module
-    pytest.skip("no TensorRT with a builder is installed (moorage-tensorrt[full] or [rtx])")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those of an import are TensorRT's own
+                return importlib.import_module(name)
+        except Exception as error:  # what is missing may raise anything
+            reasons.append(f"{name}: {error}")
+    pytest.skip(f"no TensorRT with a builder is installed ({'; '.join(reasons)})")
 
 
 def profiles(*ranges: tuple[int, int, int]) -> list[dict[str, list[tuple[int, int]]]]:

@@ -11,6 +11,7 @@ from moorage.errors import ModelError, NotFound
 from moorage_torchscript.compiled_model import CompiledModel
 from moorage_torchscript.contents import Kind, NotAsFoundError, damaged_member, identify
 from moorage_torchscript.exported_model import ExportedModel
+from moorage_torchscript.operators import libraries
 from moorage_torchscript.options import Options, options_of
 from moorage_torchscript.runtime import INSTALL, ProcessSettings, import_torch
 from moorage_torchscript.script_model import ScriptModel
@@ -45,6 +46,7 @@ class TorchBackend(Backend):
         refuse_damage(context, content)
         torch = import_torch(context.model_name)
         self._process.prepare(torch)
+        libraries.load_for(torch, context)
         options = options_of(context, script=found.kind is Kind.SCRIPT)
         self._process.use_inter_op_threads(torch, options.inter_op_threads, context.model_name)
         return _LOADERS[found.kind](torch, context, content, options)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from moorage_torchscript.archive_safety import refuse_objects
+from moorage_torchscript.declared import is_mutable
 
 _FLAT_INPUTS: Final = frozenset({"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT"})
 _SHAPES_KEPT: Final = 1024
@@ -55,12 +56,29 @@ def load_program(torch: Any, content: bytes, model: str) -> Any:
     return _reader.read(torch, content)
 
 
-def placed(program: Any, device: Any) -> Any:
-    """The program on a device."""
-    if device.type == "cpu":
-        return program
+def saved(torch: Any, program: Any) -> bytes:
+    """The file of a program."""
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    return buffer.getvalue()
+
+
+def is_on_cpu(program: Any) -> bool:
+    """Whether all that a program keeps, and the devices that its code names, are the CPU."""
+    kept = [*program.state_dict.values(), *program.constants.values()]
+    named = [node.kwargs.get("device") for node in program.graph.nodes]
+    devices = {str(getattr(value, "device", "cpu")) for value in kept} | {str(device) for device in named if device is not None}
+    return devices <= {"cpu"}
+
+
+def move(program: Any, device: Any) -> Any:
+    """Move a program, its code included, to a device; the program that was given is the one that is moved."""
     passes = importlib.import_module("torch.export.passes")
-    return passes.move_to_device_pass(program, str(device))
+    moved = passes.move_to_device_pass(program, str(device))
+    for part in moved.graph_module.modules():
+        if hasattr(part, "recompile"):
+            part.recompile()
+    return moved
 
 
 def call_of(torch: Any, program: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -77,7 +95,7 @@ def call_of(torch: Any, program: Any) -> Callable[[Sequence[Any]], Sequence[Any]
         result: Sequence[Any] = tree.tree_leaves(module(*args, **kwargs))
         return result
 
-    plain = _plain_call(program)
+    plain = None if is_mutable(program) else _plain_call(program)
     return checked if plain is None else _remembering(torch, checked, plain)
 
 

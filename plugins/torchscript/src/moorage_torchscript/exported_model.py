@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from moorage.backend import BatchInstance, LoadContext, LoadedModel, Placement, Signature
-from moorage.config.schema import ModelConfig
+from moorage.config.schema import InstanceKind, ModelConfig
 from moorage.errors import ConfigError, Fault
 from moorage_torchscript.binding import input_names, output_names
 from moorage_torchscript.declared import Declared, Port, declared
 from moorage_torchscript.devices import device_of
 from moorage_torchscript.dtypes import to_tensor
-from moorage_torchscript.exported import call_of, load_program, placed
+from moorage_torchscript.exported import call_of, is_on_cpu, load_program, move, saved
 from moorage_torchscript.faults import load_error
 from moorage_torchscript.instance import Call, Feed, Take, TorchInstance, Wiring
 from moorage_torchscript.leaves import choose
@@ -39,8 +39,9 @@ class ExportedModel(LoadedModel):
         self._outputs, output_faults = _ports(output_names(context.config), self._declared.outputs, "output")
         if faults := [*input_faults, *output_faults]:
             raise ConfigError(faults, context.model_name)
-        own = options.weight_sharing is False or (self._declared.mutable and not options.weight_sharing)
-        self._content = content if own else None
+        self._own = options.weight_sharing is False or (self._declared.mutable and not options.weight_sharing)
+        elsewhere = any(placement.kind is InstanceKind.KIND_GPU for placement in context.placements)
+        self._content = content if self._own or elsewhere else None
         self._program: Any = program
         self._calls: dict[str, Call] = {}
 
@@ -61,15 +62,22 @@ class ExportedModel(LoadedModel):
         self._program = self._content = None
 
     def _call(self, device: Any) -> Call:
-        """The device's program, or a copy of its own for each instance."""
-        torch = self._torch
-        if self._content is not None:
-            return call_of(torch, placed(self._loaded(self._content), device))
+        """The device's program, or one of its own for each instance."""
         with self._lock:
+            if self._own:
+                return call_of(self._torch, self._program_for(device))
             key = str(device)
             if key not in self._calls:
-                self._calls[key] = call_of(torch, placed(self._program, device))
+                self._calls[key] = call_of(self._torch, self._program_for(device))
             return self._calls[key]
+
+    def _program_for(self, device: Any) -> Any:
+        on_cpu = device.type == "cpu" and is_on_cpu(self._program)
+        if on_cpu and not self._own:
+            return self._program
+        content = self._content if self._content is not None else saved(self._torch, self._program)
+        program = self._loaded(content)
+        return program if on_cpu else move(program, device)
 
     def _wiring(self, device: Any) -> Wiring:
         found = self._declared

@@ -79,7 +79,8 @@ def _library_advice(error: Exception) -> str:
         return ""
     if found[1] in _LIBRARIES:
         return f"; the operators {found[1]}::… come with `pip install {found[1]}`, in the version that goes with your PyTorch"
-    return f"; the operator {found[1]}::{found[2]} belongs to no PyTorch that is installed here"
+    advice = "name the library that has it in model_operations { op_library_filename }"
+    return f"; the operator {found[1]}::{found[2]} is not known here: {advice}"
 
 
 def _listed(inputs: Mapping[str, np.ndarray]) -> str:

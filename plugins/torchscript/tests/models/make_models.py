@@ -159,6 +159,13 @@ class Nested(nn.Module):
         return {"sums": self.linear(rows) + extra["bias"], "pair": (rows * scale, rows.sum(-1).to(torch.int64))}
 
 
+class Offset(nn.Module):
+    """Its code names a device."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        return X + torch.arange(3, dtype=torch.float32, device="cpu")
+
+
 class Complex(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         return X.to(torch.complex64)
@@ -216,6 +223,7 @@ def programs() -> None:
     export("rows", Rows(), (torch.zeros(2, dtype=torch.int64),), {"ROW": first})
     export("counter", Counter(), (left,), {"X": first})
     export("overwrite", Overwrite(), (left,), {"X": first})
+    export("offset", Offset(), (left,), {"X": first})
     export("complex", Complex(), (left,), {"X": first})
     for name, dtype in DTYPES.items():
         export(f"identity_{name}", Identity(), (torch.ones(2, 3).to(dtype),), {"X": {0: BATCH, 1: torch.export.Dim("any")}})

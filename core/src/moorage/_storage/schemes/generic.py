@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -71,17 +72,21 @@ class GenericStorage(FsspecStorage):
             return super().read(url, path)
 
     def pieces(self, place: Place, entry: Entry, start: int, end: int) -> Iterable[bytes]:
-        with self._alone(place):
+        alone = partial(self._alone, place)
+        with alone():
             file = place.filesystem.open(self.name(place, entry.path), "rb")
-        with file:
             file.seek(start)
+        try:
             while start < end:
-                with self._alone(place):
+                with alone():
                     piece = file.read(min(PIECE, end - start))
                 if not piece:
                     raise shorter(entry)
                 start += len(piece)
                 yield piece
+        finally:
+            with alone():
+                file.close()
 
     def found(self, place: Place) -> Mapping[str, Info]:
         place.filesystem.invalidate_cache()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,25 +11,28 @@ from typing import Any, Final
 import requests
 from azure.core import MatchConditions
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
-from azure.core.exceptions import AzureError, HttpResponseError
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.core.pipeline import PipelineResponse
 from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import DefaultAzureCredential, ManagedIdentityCredential
-from azure.storage.blob import BlobProperties, ContainerClient
+from azure.storage.blob import ContainerClient
 from requests.adapters import HTTPAdapter
 
 from moorage.storage.transfer import THREADS
 from moorage_azure.credentials import Access
 from moorage_azure.faults import AzureFault
+from moorage_azure.listing import blobs
 
+CONNECTIONS: Final = 8 * THREADS
+"""Kept open at most."""
 CONNECT_TIMEOUT: Final = 10
 """Seconds to reach the service."""
 READ_TIMEOUT: Final = 30
 """Seconds between two pieces of an answer."""
 
+_SILENT: Final = logging.CRITICAL + 1
 _TARGET: Final = re.compile(r"with url: \S+ ?")
 _SECRET: Final = re.compile(r"(?i)\b(sig|code|client_secret|assertion)=[^&\s'\"]+")
-_CERTAIN: Final = re.compile(r"(?i)certificate|credential|identity|invalid")
-"""Errors without an answer that would be the same at the next try."""
 
 
 class Container:
@@ -53,9 +57,17 @@ class Container:
     def find(self, root: str, *, detail: bool = True) -> dict[str, dict[str, Any]]:
         """The blobs below a folder by name, in one listing; folders that an account with directories lists are marked so."""
         prefix = root.removeprefix(self._name).strip("/")
+        pages: list[bytes] = []
+
+        def keep(answer: PipelineResponse[Any, Any]) -> None:
+            if answer.http_response.status_code == 200:
+                pages.append(answer.http_response.body())
+
         with translated():
-            blobs = self._client.list_blobs(name_starts_with=f"{prefix}/" if prefix else None, include=["metadata"])
-            return {f"{self._name}/{blob.name}": _info(blob) for blob in blobs}
+            start = f"{prefix}/" if prefix else None
+            for _ in self._client.list_blob_names(name_starts_with=start, include=["metadata"], raw_response_hook=keep):
+                pass
+        return {f"{self._name}/{name}": info for page in pages for name, info in blobs(page)}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, etag: str = "") -> bytes:
         """The bytes of a blob, or those from `start` to before `end`; only if it still has the ETag, if one is given."""
@@ -70,7 +82,7 @@ class Container:
         """Whether there is a blob of this name, and not for a folder."""
         with translated():
             blob = self._client.get_blob_client(path.removeprefix(f"{self._name}/"))
-            return bool(blob.exists()) and _info(blob.get_blob_properties())["type"] == "file"
+            return bool(blob.exists()) and "hdi_isfolder" not in map(str.lower, blob.get_blob_properties().metadata)
 
     def close(self) -> None:
         """End the connections."""
@@ -111,26 +123,26 @@ def _fault(error: AzureError) -> AzureFault:
     text = _SECRET.sub(r"\1=…", _TARGET.sub("", str(error)))
     status = int(error.status_code or 0) if isinstance(error, HttpResponseError) else 0
     if status in (0, 200, 206):  # no answer, or the beginning of one
-        return AzureFault(text, passing=status != 0 or not _CERTAIN.search(text))
+        certain = isinstance(error, ClientAuthenticationError) or "CERTIFICATE_VERIFY_FAILED" in text
+        return AzureFault(text, passing=not certain)
     code = getattr(error, "error_code", None) or ""
     return AzureFault(text, str(getattr(code, "value", code)), status)
 
 
-def _info(blob: BlobProperties) -> dict[str, Any]:
-    md5 = blob.content_settings.content_md5
-    folder = any(name.lower() == "hdi_isfolder" and value == "true" for name, value in (blob.metadata or {}).items())
-    return {
-        "size": blob.size,
-        "type": "directory" if folder else "file",
-        "etag": blob.etag,
-        "archived": blob.blob_tier == "Archive",
-        "md5": bytes(md5).hex() if md5 and blob.blob_type == "BlockBlob" else "",
-    }
-
-
 def _transport() -> RequestsTransport:
-    """Keeps as many connections as a download has threads."""
+    """Keeps its connections, also while several models are brought at once."""
+    _quieten()
     session = requests.Session()
     for protocol in ("http://", "https://"):
-        session.mount(protocol, HTTPAdapter(pool_connections=2, pool_maxsize=THREADS))
+        session.mount(protocol, HTTPAdapter(pool_connections=2, pool_maxsize=CONNECTIONS))
     return RequestsTransport(session=session, connection_timeout=CONNECT_TIMEOUT, read_timeout=READ_TIMEOUT)
+
+
+def _quieten() -> None:
+    """Keep out of the log what urllib3 says at level DEBUG: URLs, which can hold a SAS token. And what Azure's library says of
+    each broken answer, at any level: it raises an error as well.
+    """
+    for name, level in (("urllib3", logging.WARNING), ("azure.core", _SILENT), ("azure.storage", _SILENT)):
+        library = logging.getLogger(name)
+        if library.level == logging.NOTSET:
+            library.setLevel(level)

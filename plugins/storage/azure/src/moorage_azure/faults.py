@@ -18,6 +18,9 @@ _ANONYMOUS: Final = (
     f"{VARIABLES['key'][0]}, {VARIABLES['sas'][0]} or {VARIABLES['connection_string'][0]}, "
     f"or {VARIABLES['auth_type'][0]}=managed_identity"
 )
+_FOREIGN: Final = (
+    "{endpoint} does not answer as Azure Blob Storage does (HTTP {answer}): check its address, and proxies in between"
+)
 _REFUSED: Final = "access to {where} was refused: "
 _CODES: Final = {
     "ContainerNotFound": "{where} does not exist: create it or correct the URL",
@@ -112,15 +115,18 @@ def explain(fault: AzureFault, access: Access, container: str) -> str:
 
 def _template(fault: AzureFault, access: Access) -> str:
     if not fault.status:
-        return _matching(_UNREACHABLE, fault)
+        host = access.endpoint.partition("://")[2].partition("/")[0].partition(":")[0]
+        return _matching(_UNREACHABLE, fault.text.replace(host, ""))
+    if not fault.code and not transient(fault):
+        return _FOREIGN
     if access.kind == "anonymous" and fault.status in (401, 403, 404, 409) and fault.code != "BlobNotFound":
         return _ANONYMOUS
     rejected = fault.code in ("AuthenticationFailed", "InvalidAuthenticationInfo") or "signature" in fault.text.lower()
     if fault.status in (400, 401, 403) and rejected:
-        return _matching(_REJECTED, fault)
+        return _matching(_REJECTED, fault.text)
     usual = _REFUSED + "{grant} ({answer})" if fault.status in (401, 403) else "Azure answers {answer}: {text}"
     return _CODES.get(fault.code, usual)
 
 
-def _matching(table: tuple[tuple[str, str], ...], fault: AzureFault) -> str:
-    return next(told for words, told in table if re.search(words, fault.text, re.IGNORECASE))
+def _matching(table: tuple[tuple[str, str], ...], text: str) -> str:
+    return next(told for words, told in table if re.search(words, text, re.IGNORECASE))

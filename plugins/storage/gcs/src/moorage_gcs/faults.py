@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +16,8 @@ from moorage_gcs.credentials import ANONYMOUS, KEY_FILE
 from moorage_gcs.urls import Address
 
 _READER: Final = "grant it the role Storage Object Viewer (roles/storage.objectViewer) on the bucket"
+_GARBLED: Final = (json.JSONDecodeError, UnicodeDecodeError)
+"""An answer that is something else, or has come in part."""
 _LONG: Final = 400
 """Characters of a message of Google's that are shown."""
 
@@ -26,6 +29,8 @@ def explain(error: Exception, address: Address) -> str:
     refusal = _refusal(error)
     if refusal is not None:
         return _refused_token(refusal)
+    if isinstance(error, _GARBLED):
+        return "what answers is not JSON, as Google Cloud Storage's is: look at STORAGE_EMULATOR_HOST, and at proxies in between"
     return _answer(error, address) or _network(error)
 
 
@@ -37,6 +42,8 @@ def transient(error: Exception) -> bool:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return False
     if _code(error) in (408, 429) or _code(error) >= 500:
+        return True
+    if isinstance(error, _GARBLED):
         return True
     network = (aiohttp.ClientError, requests.exceptions.RequestException, TransportError, ConnectionError, TimeoutError)
     return isinstance(error, network)

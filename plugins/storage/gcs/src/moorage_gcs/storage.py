@@ -46,7 +46,10 @@ class GcsStorage(FsspecStorage):
         from moorage_gcs import client  # noqa: PLC0415 (loads gcsfs)
 
         address = parse(url)
-        return Place(client.connect(f"gs://{address.root}"), address.root, address.bucket)
+        try:
+            return Place(client.connect(f"gs://{address.root}"), address.root, address.bucket)
+        except StorageError as error:
+            raise StorageError(f"model repository {url}: {error}") from error.__cause__
 
     def found(self, place: Place) -> Mapping[str, Info]:
         found: Mapping[str, Info] = place.filesystem.find(f"{place.root}/", detail=True)  # not what only begins alike
@@ -73,8 +76,8 @@ class GcsStorage(FsspecStorage):
             return ""
 
     def pieces(self, place: Place, entry: Entry, start: int, end: int) -> Iterable[bytes]:
-        name = self.name(place, entry.path)
-        yield bytes(place.filesystem.cat_file(name, start=start, end=end, generation=entry.fingerprint))
+        key = self.name(place, entry.path).removeprefix(f"{place.container}/")
+        yield place.filesystem.part(place.container, key, entry.fingerprint, start, end)
 
     def explain(self, error: Exception, url: str) -> str:
         from moorage_gcs import faults  # noqa: PLC0415 (loads gcsfs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import NoCredentialsError
 from botocore.loaders import create_loader
 from botocore.session import Session
+from botocore.utils import parse_timestamp
 
 from moorage_s3 import __version__, credentials
 from moorage_s3.settings import Settings
@@ -31,11 +33,13 @@ def connect(url: S3Url, settings: Settings) -> Any:
     Raises StorageError for credentials that are given but cannot be used, and what botocore raises.
     """
     _quieten()
+    credentials.check_certificates()
     access = credentials.Access() if settings.anonymous else credentials.given(url)
     if not access.key_id and not settings.anonymous:
         credentials.check()
     session = Session(profile=access.profile or None)
     session.register_component("data_loader", _descriptions())
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_time)
     if access.key_id:
         session.set_credentials(access.key_id, access.secret_key, access.session_token or None)
     if not settings.anonymous and session.get_credentials() is None:
@@ -55,7 +59,7 @@ def connect(url: S3Url, settings: Settings) -> Any:
 
 def _config(url: S3Url, settings: Settings) -> Config:
     style = settings.addressing_style
-    if url.endpoint and style in ("", "auto"):
+    if url.endpoint and style == "auto":
         style = "path"
     options: dict[str, Any] = {"s3": {"addressing_style": style}} if style else {}
     if settings.anonymous:
@@ -88,6 +92,15 @@ def _descriptions() -> Any:
     return create_loader()
 
 
+def _time(value: Any) -> Any:
+    """A time as botocore understands it, in a fraction of the time: of a long listing that is the most."""
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return parse_timestamp(value)
+    return found if found.tzinfo is not None else parse_timestamp(value)
+
+
 class _Address:
     """Puts the true address into each request before it is signed."""
 
@@ -101,11 +114,14 @@ class _Address:
 
 
 def _quieten() -> None:
-    """Keep what botocore writes about each request out of the log: at level DEBUG it shows session tokens."""
-    for name in ("botocore", "urllib3"):
+    """Keep what botocore writes about each request out of the log: at level DEBUG it shows session tokens.
+
+    What it warns of when it cannot renew credentials comes as an error, too, and there without a traceback.
+    """
+    for name, level in (("botocore", logging.WARNING), ("botocore.credentials", logging.ERROR), ("urllib3", logging.WARNING)):
         library = logging.getLogger(name)
         if library.level == logging.NOTSET:
-            library.setLevel(logging.WARNING)
+            library.setLevel(level)
 
 
 def trust_anything() -> None:

@@ -37,6 +37,11 @@ def given(url: S3Url) -> Access:
     return Access() if entry is None else _access(entry)
 
 
+def check_certificates(environment: Mapping[str, str] = os.environ) -> None:
+    """Raises StorageError that names the variable if there is no file with the certificates that are to be trusted."""
+    _check_file("AWS_CA_BUNDLE", environment)
+
+
 def check(environment: Mapping[str, str] = os.environ) -> None:
     """Raises StorageError that names the variable whose file cannot be read, or whose value has white space around it.
 
@@ -46,11 +51,8 @@ def check(environment: Mapping[str, str] = os.environ) -> None:
         value = environment.get(name, "")
         if value != value.strip():
             raise StorageError(f"{name} begins or ends with white space (a line break, say): take it away")
-    names = ("AWS_CA_BUNDLE",) if environment.get("AWS_ACCESS_KEY_ID") else ("AWS_CA_BUNDLE", *_NAMED_FILES)
-    for name in names:
-        path = environment.get(name, "")
-        if path:
-            _check_file(name, Path(path).expanduser())
+    for name in () if environment.get("AWS_ACCESS_KEY_ID") else _NAMED_FILES:
+        _check_file(name, environment)
 
 
 def region(environment: Mapping[str, str] = os.environ) -> str:
@@ -58,7 +60,10 @@ def region(environment: Mapping[str, str] = os.environ) -> str:
     return environment.get("AWS_DEFAULT_REGION") or environment.get("AWS_REGION") or ""
 
 
-def _check_file(name: str, path: Path) -> None:
+def _check_file(name: str, environment: Mapping[str, str]) -> None:
+    if not environment.get(name):
+        return
+    path = Path(environment[name]).expanduser()
     try:
         with path.open("rb"):
             return

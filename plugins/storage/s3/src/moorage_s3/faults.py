@@ -16,10 +16,15 @@ from moorage_s3.urls import S3Url
 def explain(error: Exception, url: S3Url, *, region: str = "") -> str:
     """What went wrong for a repository, and what to do; empty for an error that is not S3's."""
     if isinstance(error, aws.ClientError):
-        return answer_told(error, url, region)
+        return answer_told(error, url, region) if error.operation_name in _OF_STORES else _no_role(error)
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"  # a file on this machine: a token that is gone, a folder that is full
     if isinstance(error, Incomplete):
         return f"{error}, each time that it was asked: see whether the store and the network are well"
     return next((tell(error) for kind, tell in _CREDENTIALS if isinstance(error, kind)), "") or connection_told(error, url)
+
+
+_OF_STORES: Final = ("ListObjectsV2", "GetObject")
 
 
 def outdated(error: Exception) -> bool:
@@ -36,6 +41,14 @@ _OUTDATED: Final = (
     "SignatureDoesNotMatch",
     "TokenRefreshRequired",
 )
+
+
+def _no_role(error: aws.ClientError) -> str:
+    told = error.response.get("Error", {})
+    return (
+        f"the role could not be taken ({error.operation_name} answers {told.get('Code', '')}: {told.get('Message', '')}): "
+        "check AWS_ROLE_ARN or the profile, and whom the role trusts"
+    )
 
 
 def _no_credentials(_: Exception) -> str:

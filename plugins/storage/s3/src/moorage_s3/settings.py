@@ -21,7 +21,7 @@ class Settings:
     """How the store is talked to, whatever the repository."""
 
     addressing_style: str = ""
-    """"path": server/bucket, "virtual": bucket.server, "auto": what suits the server; empty if nothing is said."""
+    """"path": server/bucket, "virtual": bucket.server, "auto": what suits the server; empty: what the profile says."""
     anonymous: bool = False
     tls_verify: bool = True
     check_md5: bool | None = None
