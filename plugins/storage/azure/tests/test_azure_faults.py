@@ -87,7 +87,7 @@ def listing(storage: AzureStorage, url: str) -> str:
         (
             WITH_KEY,
             Fault(status=404, body=b"<html>no"),
-            r"does not answer as Azure Blob Storage does \(HTTP 404\): check its address",
+            r"does not answer as Azure Blob Storage does \(HTTP 404\)",
         ),
         (ANONYMOUS, Fault(status=403), "does not answer as Azure Blob Storage does"),
         (WITH_KEY, refusal(400, "InvalidResourceName", "Bad characters."), "answers 400 InvalidResourceName: Bad characters.$"),

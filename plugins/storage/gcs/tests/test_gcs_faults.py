@@ -102,6 +102,19 @@ def test_what_may_pass_is_tried_again(status: int, times: int, stub: Proxy) -> N
         assert stub.counts() == {"list": 5}
 
 
+def test_an_answer_that_is_garbled_is_asked_for_again(stub: Proxy) -> None:
+    stub.faults += [
+        Fault(truncate_to=3, status=200, body=LISTED),
+        Fault(of_kind("list"), status=200, body=LISTED, times=ALWAYS),
+    ]
+    assert GcsStorage().list("gs://bkt/models") == ()
+
+
+def test_a_server_that_speaks_otherwise(stub: Proxy) -> None:
+    stub.faults.append(Fault(status=200, body=b"<html>hello</html>", times=ALWAYS))
+    assert "what answers is no JSON, unlike Google Cloud Storage: look at STORAGE_EMULATOR_HOST" in told()
+
+
 def test_a_connection_that_ends_is_tried_again(stub: Proxy) -> None:
     stub.faults += [
         Fault(drop=True),

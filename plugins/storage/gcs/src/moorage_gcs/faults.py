@@ -30,7 +30,7 @@ def explain(error: Exception, address: Address) -> str:
     if refusal is not None:
         return _refused_token(refusal)
     if isinstance(error, _GARBLED):
-        return "what answers is not JSON, as Google Cloud Storage's is: look at STORAGE_EMULATOR_HOST, and at proxies in between"
+        return "what answers is no JSON, unlike Google Cloud Storage: look at STORAGE_EMULATOR_HOST, and at proxies in between"
     return _answer(error, address) or _network(error)
 
 
