@@ -16,7 +16,7 @@ from moorage.config.schema import Graph, InstanceKind, ModelConfig, Optimization
 from moorage.errors import ConfigError, ModelError, NotFound, PluginError
 from moorage.testing import ModelCase
 from moorage_onnx import backend as backend_module
-from moorage_onnx.options import default_threads, run_options, session_options
+from moorage_onnx.options import run_options, session_options
 
 SHRINK: dict[str, Any] = {"memory.enable_memory_arena_shrinkage": "cpu:0"}
 ON_CPU = Placement("m", InstanceKind.KIND_CPU)
@@ -47,9 +47,9 @@ def test_unknown_graph_level_is_a_config_error(tmp_path: Path) -> None:
 
 def test_threads_are_divided_among_the_instances(tmp_path: Path) -> None:
     cores = len(os.sched_getaffinity(0))
-    assert default_threads(context(tmp_path)) == cores
-    assert default_threads(context(tmp_path, instances=cores)) == 1
-    assert default_threads(context(tmp_path, instances=4 * cores)) == 1
+    assert options(tmp_path / "one").intra_op_num_threads == cores
+    divided = session_options(onnxruntime, context(tmp_path / "several", instances=4 * cores))
+    assert divided.intra_op_num_threads == 1
 
 
 def test_threads_by_parameter(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from moorage.testing import ModelCase
 from moorage_tensorflow.backend import GRAPHDEF_FILE, SAVEDMODEL_FOLDER, TensorFlowBackend
 from moorage_tensorflow.devices import check_device, device_name
 from moorage_tensorflow.optimization import optimise
-from moorage_tensorflow.options import Memory, Threads, check_version, default_threads, memory, share_count, threads
+from moorage_tensorflow.options import Memory, Threads, check_version, memory, share_count, threads
 from moorage_tensorflow.reach import keeps_state, reachable
 from moorage_tensorflow.runtime import import_runtime
 from moorage_tensorflow.sessions import SessionMaker
@@ -69,9 +69,9 @@ def test_the_instance_s_own_thread_runs_requests() -> None:
 
 
 def test_threads_inside_operators_are_divided_among_the_instances() -> None:
-    assert default_threads(context(ON_CPU)) == CORES
-    assert default_threads(context(*[ON_CPU] * CORES)) == 1
-    assert default_threads(context(*[ON_CPU] * CORES * 4)) == 1
+    assert threads(context(ON_CPU)).inside == CORES
+    assert threads(context(*[ON_CPU] * CORES)).inside == 1
+    assert threads(context(*[ON_CPU] * CORES * 4)).inside == 1
 
 
 def test_threads_by_parameter() -> None:
@@ -108,7 +108,7 @@ def test_a_session_has_the_threads_that_its_model_asks_for(load: Callable[..., A
         ({"TF_NUM_INTRA_THREADS": "many"}, r"parameters\.TF_NUM_INTRA_THREADS: 'many' is not a whole number from 0 up"),
         ({"TF_NUM_INTRA_THREADS": "-1"}, r"parameters\.TF_NUM_INTRA_THREADS: '-1'"),
         ({"TF_NUM_INTER_THREADS": "2.5"}, r"parameters\.TF_NUM_INTER_THREADS: '2\.5'"),
-        ({"TF_USE_PER_SESSION_THREADS": "perhaps"}, r"parameters\.TF_USE_PER_SESSION_THREADS: 'perhaps' is not 1 or 0"),
+        ({"TF_USE_PER_SESSION_THREADS": "perhaps"}, r"parameters\.TF_USE_PER_SESSION_THREADS: 'perhaps' is not true or false"),
     ],
 )
 def test_a_parameter_that_is_no_number_is_a_config_error(parameters: Any, words: str) -> None:

@@ -12,9 +12,10 @@ from moorage.backend.contract import (
     TensorSpec,
     VersionFiles,
 )
-from moorage.backend.settings import Settings, threads_for_each
+from moorage.backend.settings import SWITCH_WORDS, Settings, available_cores, threads_for_each
 
 __all__ = [
+    "SWITCH_WORDS",
     "Backend",
     "BatchInstance",
     "Instance",
@@ -26,5 +27,6 @@ __all__ = [
     "Signature",
     "TensorSpec",
     "VersionFiles",
+    "available_cores",
     "threads_for_each",
 ]

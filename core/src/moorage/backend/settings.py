@@ -12,7 +12,8 @@ from moorage.backend.contract import LoadContext
 from moorage.config.schema import InstanceKind
 from moorage.errors import ConfigError, Fault
 
-_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+"""What may be written for a switch, in lower case."""
 
 
 @frozen
@@ -80,9 +81,9 @@ class Settings:
     def switch(self, name: str) -> bool | None:
         """As `flag`, and None if it is not written."""
         text = self.text(name).lower()
-        if text and text not in _WORDS:
+        if text and text not in SWITCH_WORDS:
             raise self.wrong(name, "true or false")
-        return _WORDS[text] if text else None
+        return SWITCH_WORDS[text] if text else None
 
     def choice(self, name: str, choices: Iterable[str], default: str) -> str:
         """One of some words."""
@@ -105,5 +106,9 @@ class Settings:
 def threads_for_each(context: LoadContext) -> int:
     """How many threads an instance on the CPU should have if nobody says: the process's cores, divided among them."""
     on_cpu = sum(placement.kind is not InstanceKind.KIND_GPU for placement in context.placements)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // max(1, on_cpu))
+    return max(1, available_cores() // max(1, on_cpu))
+
+
+def available_cores() -> int:
+    """The cores that this process may use; where the system does not tell (macOS, Windows), those of the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from moorage.backend import SWITCH_WORDS, Settings
 from moorage.config.schema import Accelerator, ModelConfig
 from moorage.errors import ConfigError, Fault
-from moorage_onnx.settings import WORDS, Settings
 
 CUDA = "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
@@ -76,9 +76,9 @@ class _Given(NamedTuple):
         text = self.parameters[name]
         if name in _NUMBERS and not text.lstrip("-").isdigit():
             raise self.fault(name, f"'{text}' is not a whole number", "write a whole number")
-        if name in _SWITCHES and text.lower() not in WORDS:
+        if name in _SWITCHES and text.lower() not in SWITCH_WORDS:
             raise self.fault(name, f"'{text}' is not 1 or 0", "write 1 or 0")
-        return str(int(WORDS[text.lower()])) if name in _SWITCHES else text
+        return str(int(SWITCH_WORDS[text.lower()])) if name in _SWITCHES else text
 
     def fault(self, name: str, message: str, advice: str) -> ConfigError:
         return _fault(self.config, f"{self.place}.{name}", message, advice)

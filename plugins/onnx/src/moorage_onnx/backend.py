@@ -8,12 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
-from moorage.backend import Backend, LoadContext, LoadedModel
+from moorage.backend import Backend, LoadContext, LoadedModel, Settings
 from moorage.errors import NotFound, PluginError
 from moorage_onnx.model import OnnxModel
 from moorage_onnx.options import use_global_threads
 from moorage_onnx.sessions import SessionMaker
-from moorage_onnx.settings import Settings
 
 DEFAULT_FILE = "model.onnx"
 INSTALL = '`pip install "moorage-onnx[cpu]"`, or "moorage-onnx[gpu]" on a machine with an NVIDIA GPU'

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from moorage.backend import BatchInstance, LoadContext, LoadedModel, Placement, Signature
+from moorage.backend import BatchInstance, LoadContext, LoadedModel, Placement, Settings, Signature
 from moorage.config.schema import InstanceKind
 from moorage.errors import Unsupported
 from moorage.types import DataType
 from moorage_onnx.faults import run_error
 from moorage_onnx.sessions import SessionMaker
-from moorage_onnx.settings import Settings
 from moorage_onnx.tensors import ONNX_BFLOAT16, bf16_bits, bf16_output, bytes_output, text_input
 
 SHARE = "share_session"

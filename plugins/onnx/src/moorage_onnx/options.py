@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from types import ModuleType
 from typing import Any
 
-from moorage.backend import LoadContext
-from moorage.config.schema import InstanceKind, ModelConfig
+from moorage.backend import LoadContext, Settings, threads_for_each
+from moorage.config.schema import ModelConfig
 from moorage.errors import ConfigError, Fault
-from moorage_onnx.settings import Settings
 
 GLOBAL_POOL = "enable-global-threadpool"
 SHRINK = "memory.enable_memory_arena_shrinkage"
@@ -32,7 +30,7 @@ def session_options(runtime: ModuleType, context: LoadContext) -> Any:
     mode = settings.choice("execution_mode", _EXECUTION_MODES, "0")
     options.execution_mode = getattr(runtime.ExecutionMode, _EXECUTION_MODES[mode])
     _set_threads(options, settings, context)
-    for name, value in settings:
+    for name, value in settings.given().items():
         if name.startswith(_SESSION_PREFIXES):
             options.add_session_config_entry(name, value)
     return options
@@ -60,19 +58,6 @@ def use_global_threads(runtime: ModuleType, settings: Settings) -> None:
         runtime.set_global_thread_pool_sizes(intra, inter)
 
 
-def default_threads(context: LoadContext) -> int:
-    """Threads inside one operator when nobody says: the cores of this process, divided among the CPU instances."""
-    on_cpu = sum(placement.kind is not InstanceKind.KIND_GPU for placement in context.placements)
-    return max(1, _cores() // max(1, on_cpu))
-
-
-def _cores() -> int:
-    """The cores that this process may use; where the system does not tell (macOS, Windows), those of the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _graph_level(runtime: ModuleType, config: ModelConfig) -> Any:
     level = config.optimization.graph.level if config.optimization and config.optimization.graph else 0
     if level not in _GRAPH_LEVELS:
@@ -86,7 +71,7 @@ def _set_threads(options: Any, settings: Settings, context: LoadContext) -> None
     if settings.of_server().flag(GLOBAL_POOL, False):
         options.use_per_session_threads = False
         return
-    options.intra_op_num_threads = settings.number("intra_op_thread_count", default_threads(context))
+    options.intra_op_num_threads = settings.number("intra_op_thread_count", threads_for_each(context))
     options.inter_op_num_threads = settings.number("inter_op_thread_count", 0)
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
 
 from attrs import frozen
 
-from moorage.backend import LoadContext
-from moorage.config.schema import InstanceKind
+from moorage.backend import LoadContext, Settings, available_cores, threads_for_each
 from moorage.errors import ConfigError, Fault
-from moorage_tensorflow.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -45,25 +42,12 @@ class Memory:
 def threads(context: LoadContext) -> Threads:
     """The threads that the configuration asks for; between operators, the instance's own where it asks for none."""
     settings = Settings.of(context)
-    inside = settings.number("TF_NUM_INTRA_THREADS", 0, least=0)
-    between = settings.number("TF_NUM_INTER_THREADS", 0) or 0
+    inside = settings.number("TF_NUM_INTRA_THREADS", 0)
+    between = settings.number("TF_NUM_INTER_THREADS", 0, least=None)
     own_pool = settings.flag("TF_USE_PER_SESSION_THREADS", between > 1)
     if between <= 1:
-        between = _cores() if own_pool else 0
-    return Threads(inside or default_threads(context), between, own_pool)
-
-
-def default_threads(context: LoadContext) -> int:
-    """Threads inside one operator when nobody says: the cores of this process, divided among the CPU instances."""
-    on_cpu = sum(placement.kind is not InstanceKind.KIND_GPU for placement in context.placements)
-    return max(1, _cores() // max(1, on_cpu))
-
-
-def _cores() -> int:
-    """The cores that this process may use; where the system does not tell (macOS, Windows), those of the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        between = available_cores() if own_pool else 0
+    return Threads(inside or threads_for_each(context), between, own_pool)
 
 
 def memory(context: LoadContext) -> Memory:
@@ -74,12 +58,12 @@ def memory(context: LoadContext) -> Memory:
 
 def share_count(context: LoadContext) -> int | None:
     """How many instances may use one session; None if nobody says."""
-    return Settings.of(context).number("MAX_SESSION_SHARE_COUNT", None, least=1)
+    return Settings.of(context).number("MAX_SESSION_SHARE_COUNT", 0, least=1) or None
 
 
 def check_version(context: LoadContext) -> None:
     """Warn about `version=1` on the command line: there is but one TensorFlow in a process, and it is version 2."""
-    wanted = Settings.of(context).of_server().number("version", _ONLY_VERSION)
+    wanted = Settings.of(context).of_server().number("version", _ONLY_VERSION, least=None)
     if wanted != _ONLY_VERSION:
         logger.warning("--backend-config=tensorflow,version=%s has no effect: TensorFlow 2 reads the models of 1, too", wanted)
 

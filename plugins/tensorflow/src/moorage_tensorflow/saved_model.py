@@ -10,11 +10,10 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from moorage.backend import LoadContext
+from moorage.backend import LoadContext, Settings
 from moorage.config.schema import ModelConfig
 from moorage.errors import ModelError, NotFound, Unsupported
 from moorage_tensorflow.runtime import Runtime
-from moorage_tensorflow.settings import Settings
 from moorage_tensorflow.tensors import Built, Endpoint, Endpoints, datatype, sizes
 
 logger = logging.getLogger(__name__)
