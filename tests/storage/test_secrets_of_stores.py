@@ -45,7 +45,9 @@ def s3(aws: pytest.MonkeyPatch, moto: str, s3_bucket: Any) -> Iterator[Guarded]:
     secrets = {"AWS_SECRET_ACCESS_KEY": "c2VjcmV0LWtleQ/0123456789", "AWS_SESSION_TOKEN": TOKEN}
     with Proxy(moto, kind=s3_kind) as proxy:
         url = f"s3://{proxy.url}/{s3_bucket.name}/models"
-        yield Guarded(url, proxy, s3_bucket.put, {"AWS_ACCESS_KEY_ID": "id", **secrets}, tuple(secrets.values()))
+        yield Guarded(
+            url, proxy, s3_bucket.put, {"AWS_ACCESS_KEY_ID": "id", "AWS_MAX_ATTEMPTS": "2", **secrets}, tuple(secrets.values())
+        )
 
 
 @pytest.fixture

@@ -118,6 +118,14 @@ def test_empty_is_told_from_missing(storage: Storage, store: Store) -> None:
         storage.list("test://bkt/z")
 
 
+def test_that_there_is_nothing_is_told_once(storage: Storage, store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    store.files["bkt/modles/"] = b""
+    for _ in range(3):
+        assert storage.list("test://bkt/modles") == ()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("model repository test://bkt/modles: nothing lies below this path")
+
+
 def test_markers_are_no_files(storage: Storage, store: Store, caplog: pytest.LogCaptureFixture) -> None:
     store.files |= {"bkt/repo": b"", "bkt/repo/": b"", "bkt/repo/m/": b"", "bkt/repo/m/1": b"", "bkt/repo/m": b""}
     assert paths(storage) == {"m/1/x", "m/config.pbtxt"}

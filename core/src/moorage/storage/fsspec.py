@@ -65,7 +65,7 @@ class FsspecStorage(Storage):
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
         self._lock = threading.RLock()
-        self._skipped: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
 
     @abstractmethod
     def connect(self, url: str) -> Place:
@@ -103,7 +103,10 @@ class FsspecStorage(Storage):
                 self.confirm(place)
         if [*found] == [place.root]:
             raise StorageError(f"model repository {url} is a file: give the folder that holds the models' folders")
-        return tuple(self._entries(url, place, found))
+        entries = tuple(self._entries(url, place, found))
+        if not entries:
+            self._tell(url, "", "nothing lies below this path; no models are served from it")
+        return entries
 
     def read(self, url: str, path: str) -> bytes:
         place = self.place(url)
@@ -178,10 +181,14 @@ class FsspecStorage(Storage):
                 self._skip(url, path, "there are files below it, so that it would have to be a file and a folder")
 
     def _skip(self, url: str, path: str, reason: str) -> None:
-        """Tell once that an object can be no file."""
-        if (url, path) not in self._skipped:
-            self._skipped.add((url, path))
-            logger.warning("model repository %s: '%s' was skipped, %s", url, path, reason)
+        """An object can be no file."""
+        self._tell(url, path, f"'{path}' was skipped, {reason}")
+
+    def _tell(self, url: str, path: str, text: str) -> None:
+        """Warn of something once."""
+        if (url, path) not in self._told:
+            self._told.add((url, path))
+            logger.warning("model repository %s: %s", url, text)
 
     @contextmanager
     def _explained(self, url: str, path: str = "") -> Iterator[None]:
