@@ -84,7 +84,46 @@ def test_many_first_requests_share_one_load(start: Start) -> None:
     assert statistics.inference_count == 32
 
 
-def test_model_in_use_is_not_unloaded(start: Start, repository: RepositoryBuilder) -> None:
+def test_clients_of_more_models_than_may_be_loaded_are_all_answered(start: Start) -> None:
+    server = start(max_loaded_models=1)
+
+    def client(number: int) -> list[float]:
+        return [ask(server, "abc"[(number + turn) % 3]) - 1 - (number + turn) % 3 for turn in range(20)]
+
+    with ThreadPoolExecutor(8) as clients:
+        assert [answer for answers in clients.map(client, range(8)) for answer in answers] == [0.0] * 160
+    assert len(loaded(server)) == 1
+
+
+def test_failed_reload_leaves_a_model_that_can_make_room(start: Start, repository: RepositoryBuilder) -> None:
+    server = start(max_loaded_models=1)
+    assert ask(server, "a") == 1
+    repository.python("a", "import no_such_module_xyz", config=CONFIG)
+    with pytest.raises(moorage.errors.MoorageError, match="no_such_module_xyz"):
+        server.load("a")
+    assert ask(server, "a") == 1
+    assert ask(server, "b") == 2
+    assert loaded(server) == "b"
+
+
+def test_requests_that_wait_for_room_are_answered_at_the_end(start: Start, repository: RepositoryBuilder) -> None:
+    held, entered = threading.Event(), threading.Event()
+    hold(repository, "slow", held, entered)
+    server = start(max_loaded_models=1)
+    running = server.submit("slow", {"X": X})
+    assert entered.wait(20)
+    waiting = server.submit("a", {"X": X})
+    ending = threading.Thread(target=server.close)
+    ending.start()
+    with pytest.raises(Unavailable, match="shutting down"):
+        waiting.result(5)
+    held.set()
+    assert float(running.result(20)["Y"][0]) == 6
+    ending.join(20)
+
+
+def test_model_in_use_is_not_unloaded(start: Start, repository: RepositoryBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moorage._control.on_demand.ROOM_SECONDS", 0.0)
     gate = SOURCE.format(add=5).replace("answers = []", "import held; held.wait(); answers = []")
     repository.python("slow", gate, config=CONFIG)
     held = threading.Event()

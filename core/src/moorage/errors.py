@@ -178,9 +178,11 @@ class ErrorRecord:
     code: Code
     message: str
     faults: tuple[Fault, ...] = ()
+    passing: bool = False
+    """Whether the same may well work later, with nothing changed: a store could not be reached."""
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorRecord:
         faults = error.faults if isinstance(error, ConfigError) else ()
         code = error.code if isinstance(error, MoorageError) else Code.INTERNAL
-        return cls(code, told(error) or type(error).__name__, faults)
+        return cls(code, told(error) or type(error).__name__, faults, isinstance(error, StorageError))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -273,6 +274,25 @@ class TestModels:
 
 
 class TestPolling:
+    def test_a_download_that_has_failed_is_tried_again(self, serve: Serve, store: RemoteStore) -> None:
+        failures = [ConnectionError("the line is dead")] * 2
+        looked = threading.Event()
+
+        def fail(kind: str, path: str) -> None:
+            if kind == "get" and failures:
+                raise failures.pop()
+            if kind == "get":
+                looked.set()
+
+        store.meddle = fail
+        server = serve(model_control_mode="poll", repository_poll_secs=0.05, exit_on_error=False)
+        assert not server.ready("m")
+        assert looked.wait(PATIENCE)
+        end = time.monotonic() + PATIENCE
+        while not server.ready("m") and time.monotonic() < end:
+            time.sleep(0.01)
+        assert ask(server) == 6
+
     def test_while_nothing_changes_each_poll_is_one_listing(self, serve: Serve, store: RemoteStore, traffic: Traffic) -> None:
         store.page = 3
         for number in range(10):

@@ -16,6 +16,7 @@ from moorage.control import FoundModel, LoadOptions, ModelId, ModelParts, Outcom
 from moorage.errors import Code, ErrorRecord, StorageError, Unavailable
 
 ERROR = ErrorRecord(Code.INTERNAL, "kaputt")
+UNREACHABLE = ErrorRecord(Code.INTERNAL, "the line is dead", passing=True)
 
 
 class TimeLoop(asyncio.SelectorEventLoop):
@@ -208,6 +209,29 @@ def test_a_broken_model_is_tried_again_when_its_files_change_and_not_before(cont
     assert [call for _, call in stage.calls] == ["load bad", "load good", "load bad"]
 
 
+def test_what_a_store_kept_from_loading_is_tried_again_with_growing_pauses(context: Make, run: Run) -> None:
+    stage = context({0: snapshot(model("a", v1="x"))}, failing={"a": UNREACHABLE})
+    run(watch(Poll(stage)), 100)
+    assert [moment for moment, _ in stage.calls] == [2, 12, 32, 72]
+    assert {call for _, call in stage.calls} == {"load a"}
+
+
+def test_what_loads_at_last_is_not_loaded_again(context: Make, run: Run) -> None:
+    stage = context({0: snapshot(model("a", v1="x"))}, failing={"a": UNREACHABLE})
+    poll = Poll(stage)
+    run(watch(poll), 11)
+    stage.failing.clear()
+    run(poll.run(), 200)
+    assert [call for _, call in stage.calls] == ["load a", "load a"]
+
+
+def test_a_change_is_taken_at_once_and_a_model_that_goes_is_not_tried_again(context: Make, run: Run) -> None:
+    script = {0: snapshot(model("a", v1="x")), 13: snapshot(model("a", v1="y")), 30: snapshot()}
+    stage = context(script, failing={"a": UNREACHABLE})
+    run(watch(Poll(stage)), 200)
+    assert [call for _, call in stage.calls] == ["load a", "load a", "load a", "unload a"]
+
+
 def test_a_load_that_takes_for_ever_holds_nothing_up(context: Make, run: Run) -> None:
     slow = model("slow", v1="x")
     script = {0: snapshot(), 5: snapshot(slow), 25: snapshot(slow, model("quick", v1="x")), 45: snapshot(model("slow", v1="y"))}
@@ -295,5 +319,9 @@ def test_the_doubts_of_a_storage_are_kept_as_such(context: Make, run: Run, monke
         raise StorageError("the line is dead")
 
     monkeypatch.setattr(stage, "doubt", fail)
-    run(watch(Poll(stage)), 60)
+    poll = Poll(stage)
+    run(watch(poll), 60)
     assert stage.calls == []
+    monkeypatch.undo()
+    run(poll.run(), 100)
+    assert [call for _, call in stage.calls] == ["load a"]

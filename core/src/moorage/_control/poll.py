@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 
+from moorage._control.retries import Retries
 from moorage._control.watch import Check, Decision, Look, Memory, decide
 from moorage._logging import get_logger
 from moorage.control import ControlContext, ControlMode, LoadOptions, ModelId, Outcome, Snapshot
-from moorage.errors import MoorageError, Unavailable
+from moorage.errors import MoorageError, StorageError, Unavailable
 
 log = get_logger("moorage.control")
 
@@ -23,6 +24,7 @@ class Poll(ControlMode):
         self._checked: dict[Check, bool] = {}
         self._checking: set[Check] = set()
         self._unreadable: frozenset[str] = frozenset()
+        self._retries = Retries()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._next_look = 0.0
@@ -39,6 +41,7 @@ class Poll(ControlMode):
         outcomes = []
         for models, options in _batches(decision, look.snapshot):
             outcomes += await self.context.want(models, options)
+        self._note(outcomes)
         return outcomes
 
     async def run(self) -> None:
@@ -114,6 +117,10 @@ class Poll(ControlMode):
         for models, options in _batches(decision, snapshot):
             log.info("models are new or have changed", models=[str(model) for model in models])
             self._begin(self._load(models, options))
+        again = self._retries.due(self._now(), decision, snapshot)
+        if again:
+            log.info("models that could not be read are tried again", models=[str(model) for model in again])
+            self._begin(self._load(again, LoadOptions()))
         if decision.gone:
             log.info("models are gone", models=[str(model) for model in decision.gone])
             self._begin(self._unload(decision.gone))
@@ -132,10 +139,14 @@ class Poll(ControlMode):
             log.error("acting on a change of the model repositories failed", exc_info=error)
 
     async def _load(self, models: list[ModelId], options: LoadOptions) -> None:
-        await self.context.want(models, options)
+        self._note(await self.context.want(models, options))
         gone = [model for model in models if model not in self._memory.known]
         if gone:  # while the load was on its way
             await self.context.release(gone)
+
+    def _note(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            self._retries.note(outcome, self._now(), self.context.poll_seconds)
 
     async def _unload(self, models: Iterable[ModelId]) -> None:
         await self.context.release(list(models))
@@ -145,6 +156,9 @@ class Poll(ControlMode):
         self._checking.add(check)
         try:
             doubt = await self.context.doubt(check.model, check.version)
+        except StorageError as error:
+            log.warning("version cannot be checked now", model=str(check.model), version=check.version, reason=str(error))
+            return
         except MoorageError as error:
             doubt = str(error)
         finally:

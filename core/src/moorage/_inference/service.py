@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -32,8 +33,13 @@ class InferenceService:
         self._refusal: str = ""
 
     def refuse(self, reason: str) -> None:
-        """From now on every new request is refused with this reason; running ones go on."""
+        """From now on every new request is refused with this reason, and those whose model is not loaded yet; others go on.
+
+        Called on the service's event loop.
+        """
         self._refusal = reason
+        for task in self._waiting:
+            task.cancel()
 
     def model(self, name: str, version: int = LATEST) -> Servable:
         """The version that serves now. Raises NotFound, Unavailable, or RequestError if the name is ambiguous."""
@@ -81,17 +87,26 @@ class InferenceService:
     async def _summoned(self, summon: Callable[[str], Awaitable[None]], request: InferRequest, sink: Sink, unary: bool) -> None:
         """Run a request when its model has been loaded for it; whatever keeps it from running goes to its sink."""
         try:
-            await summon(request.model_name)
-            if self._refusal:
-                raise Unavailable(self._refusal)
-            if request.cancelled:
-                raise Cancelled("the request was cancelled while its model was loaded")
-            self._run(self._serving.acquire(request.model_name, request.model_version), request, sink, unary)
+            self._run(await self._brought(summon, request), request, sink, unary)
         except MoorageError as error:
             journal.refused(request, error)
             sink.fail(error)
+        except asyncio.CancelledError:
+            sink.fail(Unavailable(self._refusal))
         except Exception as error:  # noqa: BLE001  the request must be answered
             sink.fail(Internal(f"model '{request.model_name}' could not be loaded: {described(error)}"))
+
+    async def _brought(self, summon: Callable[[str], Awaitable[None]], request: InferRequest) -> Handle[Servable]:
+        """The model of a request, loaded for it unless it has come meanwhile."""
+        name, version = request.model_name, request.model_version
+        with contextlib.suppress(NotFound, Unavailable):
+            return self._serving.acquire(name, version)
+        await summon(name)  # nothing may be awaited between this and the acquisition: the model could be unloaded again
+        if self._refusal:
+            raise Unavailable(self._refusal)
+        if request.cancelled:
+            raise Cancelled("the request was cancelled while its model was loaded")
+        return self._serving.acquire(name, version)
 
     def start(self, request: InferRequest, answered: Answered) -> None:
         """Run a request that has one response; `answered` is called later, on the service's event loop, which calls this.

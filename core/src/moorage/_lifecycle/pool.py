@@ -96,4 +96,5 @@ def failure(model_id: ModelId, version: int, error: BaseException) -> ErrorRecor
         message = f"{type(error).__name__}: {message}"
     if f"'{model_id}'" not in message:
         message = f"model '{model_id}' version {version}: {message}"
-    return ErrorRecord(record.code if isinstance(error, MoorageError) else Code.INTERNAL, message, record.faults)
+    code = record.code if isinstance(error, MoorageError) else Code.INTERNAL
+    return ErrorRecord(code, message, record.faults, record.passing)
