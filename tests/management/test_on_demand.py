@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,29 @@ def repository(tmp_path: Path) -> RepositoryBuilder:
     for add, name in enumerate("abc"):
         builder.python(name, SOURCE.format(add=add), config=CONFIG)
     return builder
+
+
+class Held:
+    """What the model `slow` waits for."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.gate = threading.Event()
+
+    def wait(self) -> None:
+        self.entered.set()
+        assert self.gate.wait(20)
+
+
+@pytest.fixture
+def held(repository: RepositoryBuilder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """A model `slow` that adds 5 when its gate is opened."""
+    gate = SOURCE.format(add=5).replace("answers = []", "import held; held.wait(); answers = []")
+    repository.python("slow", gate, config=CONFIG)
+    made = Held()
+    monkeypatch.setitem(sys.modules, "held", made)  # type: ignore[arg-type]
+    yield made
+    made.gate.set()
 
 
 Start = Callable[..., moorage.Server]
@@ -106,52 +130,32 @@ def test_failed_reload_leaves_a_model_that_can_make_room(start: Start, repositor
     assert loaded(server) == "b"
 
 
-def test_requests_that_wait_for_room_are_answered_at_the_end(start: Start, repository: RepositoryBuilder) -> None:
-    held, entered = threading.Event(), threading.Event()
-    hold(repository, "slow", held, entered)
+def test_requests_that_wait_for_room_are_answered_at_the_end(start: Start, held: Held) -> None:
     server = start(max_loaded_models=1)
     running = server.submit("slow", {"X": X})
-    assert entered.wait(20)
+    assert held.entered.wait(20)
     waiting = server.submit("a", {"X": X})
     ending = threading.Thread(target=server.close)
     ending.start()
     with pytest.raises(Unavailable, match="shutting down"):
         waiting.result(5)
-    held.set()
+    held.gate.set()
     assert float(running.result(20)["Y"][0]) == 6
     ending.join(20)
 
 
-def test_model_in_use_is_not_unloaded(start: Start, repository: RepositoryBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moorage._control.on_demand.ROOM_SECONDS", 0.0)
-    gate = SOURCE.format(add=5).replace("answers = []", "import held; held.wait(); answers = []")
-    repository.python("slow", gate, config=CONFIG)
-    held = threading.Event()
-    entered = threading.Event()
-
-    class Held:
-        @staticmethod
-        def wait() -> None:
-            entered.set()
-            assert held.wait(20)
-
-    import sys
-
-    sys.modules["held"] = Held  # type: ignore[assignment]
-    try:
-        server = start(max_loaded_models=1)
-        pending = server.submit("slow", {"X": X})
-        assert entered.wait(20)
-        with pytest.raises(Unavailable, match=r"--max-loaded-models"):
-            ask(server, "a")
-        assert loaded(server) == "slow"
-        held.set()
-        assert float(pending.result(20)["Y"][0]) == 6
-        assert ask(server, "a") == 1
-        assert loaded(server) == "a"
-    finally:
-        held.set()
-        del sys.modules["held"]
+def test_model_in_use_is_not_unloaded(start: Start, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moorage._control.on_demand.ROOM_SECONDS", 0.2)
+    server = start(max_loaded_models=1)
+    pending = server.submit("slow", {"X": X})
+    assert held.entered.wait(20)
+    with pytest.raises(Unavailable, match=r"--max-loaded-models"):
+        ask(server, "a")
+    assert loaded(server) == "slow"
+    held.gate.set()
+    assert float(pending.result(20)["Y"][0]) == 6
+    assert ask(server, "a") == 1
+    assert loaded(server) == "a"
 
 
 def test_unknown_model_is_not_found(start: Start) -> None:

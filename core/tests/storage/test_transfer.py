@@ -88,7 +88,7 @@ def test_files_without_content_cost_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("after", [0, 1, 299])
 def test_what_has_come_is_kept_and_the_rest_asked_for_again(tmp_path: Path, after: int) -> None:
     failing = Failing([1, 3], after)
-    assert bring(tmp_path, source(failing)) == CONTENT
+    assert bring(tmp_path, source(failing, threads=1)) == CONTENT
     assert failing.number == 6
 
 

@@ -101,9 +101,9 @@ class InferenceService:
         name, version = request.model_name, request.model_version
         with contextlib.suppress(NotFound, Unavailable):
             return self._serving.acquire(name, version)
-        await summon(name)  # nothing may be awaited between this and the acquisition: the model could be unloaded again
-        if self._refusal:
+        if self._refusal:  # since the request was taken
             raise Unavailable(self._refusal)
+        await summon(name)  # nothing may be awaited between this and the acquisition: the model could be unloaded again
         if request.cancelled:
             raise Cancelled("the request was cancelled while its model was loaded")
         return self._serving.acquire(name, version)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Mapping
 
 from attrs import frozen
 
-from moorage.backend import LoadContext
-from moorage.config.schema import InstanceKind
-from moorage.errors import ConfigError, Fault
+from moorage.backend import LoadContext, Settings, threads_for_each
 
-_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _WITHOUT_EFFECT = {
     "ENABLE_NVFUSER": "PyTorch has no NVFuser any more",
     "TORCH_COMPILE_OPTIONAL_PARAMETERS": "it is for models in a model.py, which are served by the backend 'python'",
@@ -49,65 +44,33 @@ def options_of(context: LoadContext, *, script: bool) -> Options:
 
     Raises ConfigError that names the parameter.
     """
-    own = {name: value.string_value for name, value in context.config.parameters.items()}
-    settings = {**context.backend_config, **own}
-    _warn(settings, context.model_name, script=script)
+    settings = Settings.of(context)
+    _warn(settings, script=script)
     return Options(
-        inference_mode=flag(settings, "INFERENCE_MODE", True),
-        optimized_execution=not flag(settings, "DISABLE_OPTIMIZED_EXECUTION", False),
-        cudnn=not flag(settings, "DISABLE_CUDNN", False),
-        cache_cleaning=flag(settings, "ENABLE_CACHE_CLEANING", False),
-        weight_sharing=_optional(settings, "ENABLE_WEIGHT_SHARING"),
-        jit_profiling=_optional(settings, "ENABLE_JIT_PROFILING"),
-        jit_executor=_optional(settings, "ENABLE_JIT_EXECUTOR"),
-        tensor_fuser=_optional(settings, "ENABLE_TENSOR_FUSER"),
-        intra_op_threads=_count(settings, ("INTRA_OP_THREAD_COUNT", "NUM_THREADS")) or default_threads(context),
-        inter_op_threads=_count(settings, ("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS")),
+        inference_mode=settings.flag("INFERENCE_MODE", True),
+        optimized_execution=not settings.flag("DISABLE_OPTIMIZED_EXECUTION"),
+        cudnn=not settings.flag("DISABLE_CUDNN"),
+        cache_cleaning=settings.flag("ENABLE_CACHE_CLEANING"),
+        weight_sharing=settings.switch("ENABLE_WEIGHT_SHARING"),
+        jit_profiling=settings.switch("ENABLE_JIT_PROFILING"),
+        jit_executor=settings.switch("ENABLE_JIT_EXECUTOR"),
+        tensor_fuser=settings.switch("ENABLE_TENSOR_FUSER"),
+        intra_op_threads=_count(settings, "INTRA_OP_THREAD_COUNT", "NUM_THREADS") or threads_for_each(context),
+        inter_op_threads=_count(settings, "INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS"),
     )
 
 
-def default_threads(context: LoadContext) -> int:
-    """Threads inside one operator when nobody says: the cores of this process, divided among the CPU instances."""
-    on_cpu = sum(placement.kind is not InstanceKind.KIND_GPU for placement in context.placements)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // max(1, on_cpu))
+def _count(settings: Settings, name: str, older: str) -> int:
+    """A number of threads under either of its names, 0 if it is not given; numbers below 1 mean the same."""
+    written = name if settings.text(name) else older
+    return max(0, settings.number(written, 0, least=None))
 
 
-def flag(settings: Mapping[str, str], name: str, default: bool) -> bool:
-    """A switch among the settings. Raises ConfigError that names it."""
-    value = _optional(settings, name)
-    return default if value is None else value
-
-
-def _optional(settings: Mapping[str, str], name: str) -> bool | None:
-    text = settings.get(name, "").strip().lower()
-    if not text:
-        return None
-    if text not in _WORDS:
-        raise _wrong(name, text, '"true" or "false"')
-    return _WORDS[text]
-
-
-def _count(settings: Mapping[str, str], names: tuple[str, ...]) -> int:
-    """A number of threads under any of its names, 0 if it is not given; numbers below 1 mean the same."""
-    name = next((name for name in names if settings.get(name, "").strip()), "")
-    if not name:
-        return 0
-    text = settings[name].strip()
-    try:
-        return max(0, int(text))
-    except ValueError:
-        raise _wrong(name, text, "a whole number") from None
-
-
-def _wrong(name: str, text: str, wanted: str) -> ConfigError:
-    return ConfigError([Fault(f"'{text}' is not {wanted}", field=f"parameters.{name}", advice=f"write {wanted}")])
-
-
-def _warn(settings: Mapping[str, str], model: str, *, script: bool) -> None:
+def _warn(settings: Settings, *, script: bool) -> None:
+    given = settings.given()
     for name, reason in _WITHOUT_EFFECT.items():
-        if name in settings:
-            log.warning("model '%s': parameter %s does nothing: %s", model, name, reason)
+        if name in given:
+            log.warning("model '%s': parameter %s does nothing: %s", settings.model, name, reason)
     for name in _FOR_SCRIPTS if not script else ():
-        if name in settings:
-            log.warning("model '%s': parameter %s does nothing: it is for TorchScript models", model, name)
+        if name in given:
+            log.warning("model '%s': parameter %s does nothing: it is for TorchScript models", settings.model, name)
