@@ -59,7 +59,7 @@ def held(repository: RepositoryBuilder, monkeypatch: pytest.MonkeyPatch) -> Iter
     gate = SOURCE.format(add=5).replace("answers = []", "import held; held.wait(); answers = []")
     repository.python("slow", gate, config=CONFIG)
     made = Held()
-    monkeypatch.setitem(sys.modules, "held", made)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "held", made)
     yield made
     made.gate.set()
 

@@ -29,12 +29,11 @@ def version(number: int) -> dict[str, str]:
     "fault",
     [
         Fault(of_kind("get"), status=500, times=2),
-        Fault(of_kind("get"), status=503, times=2),
         Fault(of_kind("get"), drop=True, times=2),
         Fault(of_kind("get"), cut_after=1000, times=2),
         Fault(containing("weights"), truncate_to=10, times=2),
     ],
-    ids=["500", "503", "dropped", "cut", "truncated"],
+    ids=["500", "dropped", "cut", "truncated"],
 )
 def test_what_passes_is_not_noticed(shop: Shop, start: Start, fault: Fault) -> None:
     shop.put({"m/config.pbtxt": CONFIG, **version(1)})

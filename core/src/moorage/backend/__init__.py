@@ -12,6 +12,7 @@ from moorage.backend.contract import (
     TensorSpec,
     VersionFiles,
 )
+from moorage.backend.libraries import OperatorLibrary, operator_libraries
 from moorage.backend.settings import SWITCH_WORDS, Settings, available_cores, threads_for_each
 
 __all__ = [
@@ -22,11 +23,13 @@ __all__ = [
     "LoadContext",
     "LoadedModel",
     "ModelMatch",
+    "OperatorLibrary",
     "Placement",
     "Settings",
     "Signature",
     "TensorSpec",
     "VersionFiles",
     "available_cores",
+    "operator_libraries",
     "threads_for_each",
 ]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from moorage.backend import LoadContext
-from moorage.errors import ConfigError, Fault, ModelError
+from moorage.backend import LoadContext, operator_libraries
+from moorage.errors import ModelError
 
 
 class OperatorLibraries:
@@ -22,8 +22,7 @@ class OperatorLibraries:
 
     def __init__(self, context: LoadContext) -> None:
         self._model = context.model_name
-        names = context.config.model_operations.op_library_filename if context.config.model_operations else ()
-        self._paths = [_found(context, index, name) for index, name in enumerate(names)]
+        self._paths = [library.path for library in operator_libraries(context)]
         if self._paths:
             folder = Path(tempfile.mkdtemp(prefix="moorage-onnx-"))
             self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -39,17 +38,6 @@ class OperatorLibraries:
                     f"model '{self._model}': the operator library {path.name} cannot be loaded: {error}; it must be built for "
                     "this system and export RegisterCustomOps"
                 ) from error
-
-
-def _found(context: LoadContext, index: int, name: str) -> Path:
-    """An absolute path, or one below the version's or the model's folder, or the working directory as in Triton."""
-    for folder in (context.version_path, context.model_path, Path.cwd()):
-        path = folder / name
-        if path.is_file():
-            return path
-    place = f"model_operations.op_library_filename[{index}]"
-    advice = f"put it into {context.model_path}, or write its absolute path"
-    raise ConfigError([Fault(f"there is no library '{name}'", field=place, advice=advice)], context.model_name)
 
 
 def _copied(paths: Sequence[Path], inside: Path, folder: Path) -> list[Path]:

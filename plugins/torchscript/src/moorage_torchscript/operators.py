@@ -17,8 +17,7 @@ import weakref
 from pathlib import Path
 from typing import Any, Final
 
-from moorage.backend import LoadContext
-from moorage.errors import ConfigError, Fault
+from moorage.backend import LoadContext, operator_libraries
 
 _TRIAL: Final = "import sys, torch\nfor path in sys.argv[1:]:\n    torch.ops.load_library(path)"
 _PATIENCE_SECONDS: Final = 300
@@ -34,17 +33,13 @@ class OperatorLibraries:
 
     def load_for(self, torch: Any, context: LoadContext) -> None:
         """Load the libraries of a model that are not there yet. Raises ConfigError that names the one which cannot be."""
-        operations = context.config.model_operations
-        for index, name in enumerate(operations.op_library_filename if operations else ()):
-            field = f"model_operations.op_library_filename[{index}]"
-            content = _content(context, name, field)
+        for library in operator_libraries(context):
+            content = library.path.read_bytes()
             with self._lock:
-                problem = self._load(torch, name, content)
+                problem = self._load(torch, library.name, content)
             if problem:
                 advice = "build it for the PyTorch that is installed here; a changed library needs a new server"
-                raise ConfigError(
-                    [Fault(f"'{name}' cannot be loaded: {problem}", field=field, advice=advice)], context.model_name
-                )
+                raise library.fault(f"cannot be loaded: {problem}", advice)
 
     def _load(self, torch: Any, name: str, content: bytes) -> str:
         """Load a library unless it is there; what is wrong with it, or ""."""
@@ -85,15 +80,6 @@ def _reason(text: str, code: int) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     said = thrown[1] if thrown else lines[-1] if lines else ""
     return said.strip()[:500] or f"the process that tried it ended with {code}"
-
-
-def _content(context: LoadContext, name: str, field: str) -> bytes:
-    """A library below the version's or the model's folder, in the working directory, or at an absolute path."""
-    for folder in (context.version_path, context.model_path, Path.cwd()):
-        if (folder / name).is_file():
-            return (folder / name).read_bytes()
-    fault = Fault(f"there is no library '{name}'", field=field, advice=f"put it into {context.model_path}")
-    raise ConfigError([fault], context.model_name)
 
 
 libraries: Final = OperatorLibraries()
