@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from moorage.types import Job
 
-if TYPE_CHECKING:
-    from moorage._execution.queues import JobQueue
+
+class Source(Protocol):
+    """A queue, as far as a seat is concerned."""
+
+    def take(self, seat: Seat | None = None) -> list[Job] | None:
+        """Wait for the next requests to run together; None when they have ended, or the seat has been left."""
+
+    def wake(self) -> None:
+        """Have all who wait look again."""
 
 
 class Seat:
     """Takes requests for one instance. It can be given up while the other instances go on."""
 
-    def __init__(self, queue: JobQueue, *, waiting: bool = False) -> None:
+    def __init__(self, queue: Source, *, waiting: bool = False) -> None:
         """`waiting`: no request is taken before `open` is called."""
         self.left = False
         self._queue = queue
