@@ -143,6 +143,14 @@ def test_a_default_batch_size_comes_before_the_check(serve: Serve) -> None:
     assert "preferred_batch_size" in server.index("too_large")[0]["reason"]
 
 
+@pytest.mark.parametrize("text", ["", io(dims="1").replace("dims: [ 1 ]", "dims: [ 1 ] reshape { }")])
+def test_a_tensor_without_dimensions_has_one_element(server: LiveServer, name: str, text: str) -> None:
+    server.add(name, onnx(text, ()))
+    (tensor,) = served(server, name)["input"]
+    assert (tensor["dims"], tensor["reshape"]) == ([1], {"shape": []})
+    assert server.output(name, [2.5]) == [2.5]
+
+
 def test_a_wider_output_is_fine_and_the_metadata_are_exact(server: LiveServer, name: str) -> None:
     text = f"max_batch_size: 8 {io(dims='-1, 25')}"
     server.add(name, onnx(text, ("batch", "any", 25), ("batch", 256, 25)))

@@ -72,7 +72,7 @@ def test_the_end_of_a_name_may_be_the_backend(server: LiveServer) -> None:
     (entry,) = server.index("demo.mybackend")
     assert "mybackend" in entry["reason"]
     assert "no backend" in entry["reason"]
-    assert "set 'backend' in config.pbtxt" in server.reason("demo")
+    assert "set 'backend' and 'default_model_filename' in config.pbtxt" in server.reason("demo")
 
 
 def test_the_folder_of_a_model_given_for_a_repository(serve: Serve, tmp_path: Path) -> None:

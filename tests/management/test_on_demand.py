@@ -130,6 +130,37 @@ def test_failed_reload_leaves_a_model_that_can_make_room(start: Start, repositor
     assert loaded(server) == "b"
 
 
+def test_reload_keeps_no_model_that_makes_room_meanwhile(start: Start) -> None:
+    server = start(max_loaded_models=1)
+    done = threading.Event()
+
+    def reload() -> None:
+        while not done.is_set():
+            server.reload()
+
+    with ThreadPoolExecutor(5) as clients:
+        reloading = clients.submit(reload)
+        try:
+            asking = [clients.submit(lambda: [ask(server, name) for name in "abc" * 10]) for _ in range(4)]
+            assert [future.result(60) for future in asking] == [[1.0, 2.0, 3.0] * 10] * 4
+        finally:
+            done.set()
+        reloading.result(20)
+    assert len(loaded(server)) == 1
+
+
+def test_model_that_a_reload_has_mended_can_make_room(start: Start, repository: RepositoryBuilder) -> None:
+    repository.python("a", "import no_such_module_xyz", config=CONFIG)
+    server = start(max_loaded_models=1)
+    with pytest.raises(Unavailable, match="no_such_module_xyz"):
+        ask(server, "a")
+    repository.python("a", SOURCE.format(add=7), config=CONFIG)
+    server.reload()
+    assert loaded(server) == "a"
+    assert ask(server, "b") == 2
+    assert loaded(server) == "b"
+
+
 def test_requests_that_wait_for_room_are_answered_at_the_end(start: Start, held: Held) -> None:
     server = start(max_loaded_models=1)
     running = server.submit("slow", {"X": X})
@@ -173,6 +204,17 @@ def test_broken_model_says_why_and_is_tried_again_when_it_has_changed(start: Sta
     repository.python("a", SOURCE.format(add=7), config=CONFIG)
     server.load("a")
     assert ask(server, "a") == 8
+
+
+def test_broken_model_that_is_asked_for_does_not_make_the_server_unready(start: Start, repository: RepositoryBuilder) -> None:
+    import tritonclient.http as client
+
+    repository.python("a", "import no_such_module_xyz", config=CONFIG)
+    server = start(load_model=("c",))
+    with client.InferenceServerClient(f"127.0.0.1:{server.serve_http(0)}") as http:
+        with pytest.raises(Unavailable, match="'a' cannot be loaded"):
+            ask(server, "a")
+        assert http.is_server_ready()
 
 
 def test_clients_may_load_and_unload(start: Start) -> None:

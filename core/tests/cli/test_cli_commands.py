@@ -90,6 +90,14 @@ def test_check_of_no_models_says_so(moorage: Moorage, tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "There are no models.\n")
 
 
+def test_check_fills_in_variables_when_asked(moorage: Moorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_BACKEND", "nope")
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "config.pbtxt").write_text("backend: ${MODEL_BACKEND}")
+    (fault,) = faults(moorage("check", "--json", "--no-load", "--substitute-variables", str(tmp_path)))["m"]
+    assert "no backend 'nope'" in str(fault["message"])
+
+
 def test_check_without_loading_tells_of_a_backend_that_is_not_there(moorage: Moorage, tmp_path: Path) -> None:
     (tmp_path / "m" / "1").mkdir(parents=True)
     (tmp_path / "m" / "config.pbtxt").write_text('backend: "nope"')

@@ -38,3 +38,9 @@ def test_a_count_that_no_process_can_have_is_refused() -> None:
     assert len(placements(of(1024))) == 1024
     with pytest.raises(ConfigError, match="model 'm': instance_group: a version can have 1024 instances"):
         placements(of(2**31 - 1))
+
+
+def test_groups_that_are_all_passive_are_refused() -> None:
+    passive = InstanceGroup(name="g", kind=InstanceKind.KIND_CPU, count=1, passive=True)
+    with pytest.raises(ConfigError, match="model 'm': instance_group: all groups are passive"):
+        placements(ModelConfig(name="m", instance_group=(passive,)))

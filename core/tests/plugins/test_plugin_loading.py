@@ -91,6 +91,10 @@ def test_an_unknown_name_lists_what_there_is(install: Install, backend_code: Bac
     registry = load_registry(builtins=(("local storage", local_storage),))
     with pytest.raises(NotFound, match="did you mean 'abacus'"):
         registry.backend("abacuss")
+    with pytest.raises(NotFound, match="did you mean 'abacus'"):
+        registry.backend("acme_abacus_something")
+    with pytest.raises(NotFound, match="backend 'us': installed are: abacus"):
+        registry.backend("us")
     with pytest.raises(NotFound, match="storage scheme 'oss': installed are: file"):
         registry.storage("oss")
     with pytest.raises(NotFound, match="control mode 'sometimes': installed are: none"):

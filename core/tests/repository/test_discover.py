@@ -82,7 +82,8 @@ def test_nothing_matches(registry: Registry) -> None:
     assert "found x.bin, y; looked for" in message
     assert "model.onnx (onnxruntime)" in message
     assert "model.py (python)" in message
-    assert "set 'backend' in config.pbtxt" in message
+    assert "set 'backend' and 'default_model_filename' in config.pbtxt" in message
+    assert "put the model's files into the folder of version" in refusal(registry, "")
     assert "'v2_1', the ending of the model's name, is no backend" in refusal(registry, "", "x", model="M.v2_1")
 
 

@@ -163,6 +163,18 @@ def test_ensembles_depend_on_their_steps(write: Write, repositories: Make) -> No
     assert spec(repositories(), "p").dependencies == frozenset()
 
 
+def test_an_ensemble_needs_no_version_folder(write: Write, repositories: Make) -> None:
+    write({"r/m/config.pbtxt": ENSEMBLE, "r/n/config.pbtxt": f"{ENSEMBLE} version_policy {{ specific {{ versions: 2 }} }}"})
+    found = spec(repositories())
+    assert list(found.versions) == [1]
+    assert found.versions[1].files.names == frozenset()
+    assert list(spec(repositories(), options=LoadOptions(versions=frozenset({1}))).versions) == [1]
+    assert "r/n" in refusal(repositories(), "n")
+    write({"r/m/3/": "", "r/p/config.pbtxt": PYTHON})
+    assert list(spec(repositories()).versions) == [3]
+    assert "no version folder" in refusal(repositories(), "p")
+
+
 @pytest.mark.parametrize("platform", ["onnxruntime_onnx", "mine_net"])
 def test_a_platform_of_another_backend(write: Write, registry: Registry, tmp_path: Path, platform: str) -> None:
     write({"r/m/config.pbtxt": f'platform: "{platform}" {PYTHON}', "r/m/1/model.py": ""})

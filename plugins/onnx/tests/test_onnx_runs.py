@@ -63,9 +63,9 @@ def test_wrong_inputs_are_the_request_s_fault(instance: Callable[..., Any], inpu
         instance("add_sub").run(inputs, ["GAP"])
 
 
-def test_a_failure_inside_the_model_is_the_model_s(instance: Callable[..., Any]) -> None:
+def test_sizes_that_an_operator_cannot_take_leave_the_model_as_it_was(instance: Callable[..., Any]) -> None:
     made = instance("reshape")
-    with pytest.raises(ModelError, match=r"(?s)model 'reshape'.*Reshape"):
+    with pytest.raises(RequestError, match=r"(?s)model 'reshape'.*Reshape"):
         made.run({"X": np.ones(3, np.float32)}, ["Y"])
     assert made.run({"X": np.ones(4, np.float32)}, ["Y"])["Y"].shape == (2, 2)
 
@@ -73,6 +73,21 @@ def test_a_failure_inside_the_model_is_the_model_s(instance: Callable[..., Any])
 def test_an_index_out_of_range_is_the_request_s_fault(instance: Callable[..., Any]) -> None:
     with pytest.raises(RequestError, match=r"model 'table'.*out of data bounds"):
         instance("table").run({"ROW": np.array([4096])}, ["VALUES"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "axis == 1 || axis == largest was false. Attempting to broadcast an axis by a dimension other than 1. 2 by 3",
+        "matmul_helper.h:59 Compute MatMul dimension mismatch",
+        "Non concat axis dimensions must match: Axis 1 has mismatched dimensions of 5 and 3",
+        "The input tensor cannot be reshaped to the requested shape. Input shape:{2}, requested shape:{9}",
+        "Input channels C is not equal to kernel channels * group. C: 2 kernel channels: 3 group: 1",
+    ],
+)
+def test_sizes_that_do_not_go_together_are_the_request_s_fault(text: str) -> None:
+    assert isinstance(run_error(RuntimeError(text), "m"), RequestError)
+    assert isinstance(run_error(RuntimeError("out of memory"), "m"), ModelError)
 
 
 def test_an_error_of_ours_stays_as_it_is() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from moorage.config.schema import InstanceKind, ModelConfig
 from moorage.errors import ModelError, RequestError
 from moorage.testing import Runner
 from moorage_openvino.faults import reason, run_error
+from moorage_openvino.tensors import texts
 
 ON_CPU = Placement("m", InstanceKind.KIND_CPU)
 ONE = np.ones((1, 3), np.float32)
@@ -112,6 +114,29 @@ def test_bf16_keeps_its_bits(instance: Callable[..., Any]) -> None:
 def test_strings_keep_bytes_that_are_no_text(instance: Callable[..., Any]) -> None:
     words = np.array([[b"", b"a\0b", b"\xff\xfe"], [b"x" * 9, "é €".encode(), b"'"]], dtype=object)
     assert instance("identity_bytes").run({"X": words}, ["Y"])["Y"].tolist() == words.tolist()
+
+
+@pytest.mark.parametrize("words", [[], [b""], [b""] * 70, [b"", b"1"], [b"1", b"2"], [b"", b"long"] * 70])
+def test_empty_strings_show_no_memory_of_others(words: list[bytes]) -> None:
+    openvino = pytest.importorskip("openvino")
+    tensor = openvino.Tensor(openvino.Type.string, [1, len(words)])
+    if words:
+        tensor.bytes_data = np.array([words])
+    others = np.full(len(words), b"\xff", np.bytes_)
+    del others  # its memory is the next that an array of this size gets
+    assert texts(tensor).tolist() == [words]
+
+
+def test_a_long_string_among_many_short_ones_takes_no_memory_for_each(instance: Callable[..., Any]) -> None:
+    words = np.full((4, 500), b"", dtype=object)
+    words[1, 7], words[3, 499] = b"z" * (1 << 20), b"end"
+    tracemalloc.start()
+    answer = instance("identity_bytes").run({"X": words}, ["Y"])["Y"]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.shape == (4, 500)
+    assert answer.tolist() == words.tolist()
+    assert most < 300 << 20  # and not 2000 MiB
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,20 @@ def test_a_property_that_the_device_lacks_is_told_of(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize(
+    "name, meant",
+    [("NUM_STREEMS", "NUM_STREAMS"), ("num_streams", "NUM_STREAMS"), ("RESHAPE_IO_LAYER", "RESHAPE_IO_LAYERS")],
+)
+def test_a_slip_in_a_name_is_told_of(caplog: pytest.LogCaptureFixture, name: str, meant: str) -> None:
+    assert name not in properties(**{name: "2"})
+    assert f"model 'm': parameter {name} does nothing; did you mean {meant}?" in caplog.text
+
+
+def test_parameters_of_others_are_not_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    properties(CACHE_DIR="x", NUM_STREAMS="2", tokenizer="bpe", RESHAPE_IO_LAYERS="YES")
+    assert "does nothing" not in caplog.text
+
+
+@pytest.mark.parametrize(
     "name, text, told",
     [
         ("INFERENCE_NUM_THREADS", "-1", "'-1' is not a whole number from 0 up"),

@@ -112,6 +112,8 @@ def control_settings(options: ServerOptions) -> ControlSettings:
 
 def admin_settings(options: ServerOptions) -> AdminSettings:
     policy = options.readiness if options.strict_readiness else "none"
+    if policy == "all" and options.model_control_mode == "on_demand":
+        policy = "initial"  # a request for a slow or broken model must not keep the others from being asked
     required = (name.strip() for names in options.required_models for name in names.split(","))
     return AdminSettings(
         server_name=options.id,

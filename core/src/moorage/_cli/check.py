@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--model-config-name", default="", metavar="NAME", help="As for serve.")
 @click.option("--model-namespacing", is_flag=True, help="As for serve.")
 @click.option("--disable-auto-complete-config", is_flag=True, help="As for serve.")
+@click.option("--substitute-variables", is_flag=True, help="As for serve.")
 @click.option("--backend-config", multiple=True, metavar="BACKEND,KEY=VALUE", help="As for serve.")
 @click.option("--model-cache-dir", default="", metavar="PATH", help="As for serve.")
 @click.option("--model-cache-size", default="50GiB", metavar="SIZE", help="As for serve.")
@@ -35,6 +36,7 @@ def check(
     model_config_name: str,
     model_namespacing: bool,
     disable_auto_complete_config: bool,
+    substitute_variables: bool,
     backend_config: tuple[str, ...],
     model_cache_dir: str,
     model_cache_size: str,
@@ -48,6 +50,7 @@ def check(
         model_config_name=model_config_name,
         model_namespacing=model_namespacing,
         disable_auto_complete_config=disable_auto_complete_config,
+        substitute_variables=substitute_variables,
         backend_config=backend_config,
         model_cache_dir=model_cache_dir,
         model_cache_size=model_cache_size,

@@ -73,6 +73,16 @@ class OnDemand(Explicit):
             self._note(outcome)
         return outcomes
 
+    async def reload(self) -> list[Outcome]:
+        async with self._room:  # what makes room meanwhile would be loaded again, and stay
+            asked = {*self._order, *self._failures}
+            outcomes = await super().reload()
+            for outcome in outcomes:
+                if outcome.error is None and outcome.id in asked:
+                    self._failures.pop(outcome.id, None)
+                    self._order.setdefault(outcome.id, None)
+        return outcomes
+
     async def unload(self, name: str, *, dependents: bool, versions: frozenset[int] = frozenset()) -> list[Outcome]:
         outcomes = await super().unload(name, dependents=dependents, versions=versions)
         wanted = self.context.wanted()

@@ -13,6 +13,7 @@ from moorage._execution.crew import Crew
 from moorage._execution.devices import compute_capability
 from moorage._execution.ensemble import Ensemble, load_ensemble
 from moorage._execution.labels import read_labels
+from moorage._execution.load_faults import explained
 from moorage._execution.local import LocalFiles, localised
 from moorage._execution.model_files import files_by_device
 from moorage._execution.placement import placements, posts
@@ -73,6 +74,12 @@ class Loader:
         files = localised(spec, self._copies)
         try:
             return self._load(files.of(spec), files)
+        except MoorageError as error:
+            told = explained(error, spec.parsed, files.of(spec).files)
+            files.close()
+            if told is error:
+                raise
+            raise told from error
         except BaseException:
             files.close()
             raise

@@ -49,6 +49,6 @@ def _configured(config: ModelConfig, files: VersionFiles, place: Placement, defa
             field, name = f'cc_model_filenames["{found}"]', config.cc_model_filenames[found]
     if files.path is not None and name and not (files.path / name).exists():
         there = ", ".join(sorted(files.top_level())) or "nothing"
-        advice = f"add it or set {field}"
+        advice = f"give the model's file this name, or set {field} to its name"
         raise InvalidArgument(f"model '{config.name}': {files.path} has no '{name}' (it holds {there}); {advice}")
     return name

@@ -33,11 +33,15 @@ def placements(config: ModelConfig) -> tuple[Placement, ...]:
     """The places of all instances of a normalised configuration, `count` for each group (for each GPU of a GPU group).
 
     Passive groups have no instances. Names are `<group>_<i>`, with the GPU's number in GPU groups: `<group>_<i>_gpu<n>`.
-    Raises ConfigError for more than a process can have.
+    Raises ConfigError for more than a process can have, and if all groups are passive: requests would wait for ever.
     """
     places = tuple(islice((p for group in config.instance_group if not group.passive for p in _of_group(group)), _MOST + 1))
     if len(places) > _MOST:
         fault = Fault(f"a version can have {_MOST} instances, each has a thread of its own", field="instance_group")
+        raise ConfigError([fault], config.name)
+    if config.instance_group and not places:
+        advice = "remove passive from one of them, or add a group without it"
+        fault = Fault("all groups are passive, so that no instance takes requests", field="instance_group", advice=advice)
         raise ConfigError([fault], config.name)
     return places
 

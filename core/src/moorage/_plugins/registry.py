@@ -23,6 +23,8 @@ Completer = Callable[[ModelConfig, VersionFiles], ModelConfig | None]
 Observer = Callable[[StateChange], None]
 T = TypeVar("T")
 
+_TELLING = 4
+"""Letters from which on a part of a name tells what was meant."""
 _CALLED = {"backend": "backend", "storage": "storage scheme", "control mode": "model control mode", "platform": "platform"}
 
 
@@ -89,9 +91,15 @@ class Registry:
             blamed = [plugin for plugin in broken if _same_distribution(plugin.distribution, package.distribution)]
             return _broken(blamed) if blamed else package.advice
         there = ", ".join(sorted(table)) or "none"
-        close = get_close_matches(name, list(table), n=1)
+        close = get_close_matches(name, list(table), n=1) or _containing(name, table)
         hint = f"did you mean '{close[0]}'? " if close else ""
         return f"{hint}installed are: {there}" + (f"; {_suspects(broken, name)}" if broken else "")
+
+
+def _containing(name: str, table: Iterable[str]) -> list[str]:
+    """The first name in the table that holds `name` or is held by it, as "onnx" and "onnxruntime"."""
+    long = (known for known in sorted(table) if min(len(known), len(name)) >= _TELLING)
+    return [known for known in long if name in known or known in name][:1]
 
 
 def _suspects(plugins: Iterable[PluginInfo], name: str) -> str:

@@ -43,7 +43,8 @@ def build(
     if source is None and not auto_complete:
         raise ConfigError([_no_file(model)], model.id.name)
     parsed = parse(source or ConfigSource(), model.id.name, variables)
-    versions = _chosen(model, chosen) if chosen else select(parsed.config.version_policy, model.folder.versions)
+    there = _versions(model, parsed.config)
+    versions = _chosen(model, there, chosen) if chosen else select(parsed.config.version_policy, there)
     if not versions:
         raise ConfigError([_no_version(model, parsed)], model.id.name)
     for name, why in sorted(model.folder.skipped.items()):
@@ -58,12 +59,17 @@ def build(
     return ModelSpec(model.id, specs, _dependencies(parsed.config))
 
 
-def _chosen(model: ModelFolder, versions: frozenset[int]) -> tuple[int, ...]:
-    absent = sorted(versions - set(model.folder.versions))
+def _versions(model: ModelFolder, config: ModelConfig) -> tuple[int, ...]:
+    """The versions in the folder. An ensemble has no files, and git and object stores keep no empty folder: it is version 1."""
+    return model.folder.versions or ((1,) if isinstance(config.scheduling, Ensembling) else ())
+
+
+def _chosen(model: ModelFolder, there: tuple[int, ...], versions: frozenset[int]) -> tuple[int, ...]:
+    absent = sorted(versions - set(there))
     if absent:
-        there = ", ".join(map(str, model.folder.versions)) or "none"
+        listed = ", ".join(map(str, there)) or "none"
         raise NotFound(
-            f"model '{model.id}' has no version {', '.join(map(str, absent))} in {model.repository.url} (there: {there})"
+            f"model '{model.id}' has no version {', '.join(map(str, absent))} in {model.repository.url} (there: {listed})"
         )
     return tuple(sorted(versions))
 

@@ -116,7 +116,7 @@ def _by_name(parsed: ParsedConfig, files: VersionFiles, registry: Registry) -> M
     _, dot, backend = files.model_name.partition(".")
     if backend not in registry.backends:
         message = _unmatched(files, registry, backend if dot else "")
-        advice = _install(files) or "set 'backend' in config.pbtxt"
+        advice = _install(files) or _rename(files)
         raise ConfigError([parsed.fault("backend", message, advice)], parsed.config.name)
     match = _default(backend, "", registry)
     return evolve(match, default_model_filename=match.default_model_filename or f"model.{backend}")
@@ -124,10 +124,26 @@ def _by_name(parsed: ParsedConfig, files: VersionFiles, registry: Registry) -> M
 
 def _unmatched(files: VersionFiles, registry: Registry, ending: str) -> str:
     found = ", ".join(sorted(files.top_level())) or "no file"
-    names = {cls.default_model_filename: name for name, cls in sorted(registry.backends.items()) if cls.default_model_filename}
-    looked = ", ".join(f"{file} ({backend})" for file, backend in names.items()) or "nothing, as no backend is installed"
+    looked = ", ".join(_looked_for(registry)) or "nothing, as no backend is installed"
     named = f", and '{ending}', the ending of the model's name, is no backend" if ending else ""
     return f"the backend could not be told from the files of version {files.version}: found {found}; looked for {looked}{named}"
+
+
+def _looked_for(registry: Registry) -> list[str]:
+    """The usual names of model files, by backend."""
+    others = {backend: plugin.filenames for plugin in FIRST_PARTY for backend in plugin.backends}
+    usual = {name: {cls.default_model_filename: None} for name, cls in sorted(registry.backends.items())}
+    return [
+        f"{' or '.join(files)} ({name})"
+        for name, first in usual.items()
+        if (files := list(filter(None, first | dict.fromkeys(others.get(name, ())))))
+    ]
+
+
+def _rename(files: VersionFiles) -> str:
+    if not files.names:
+        return f"put the model's files into the folder of version {files.version}"
+    return "give the model's file one of these names, or set 'backend' and 'default_model_filename' in config.pbtxt"
 
 
 def _install(files: VersionFiles) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from difflib import get_close_matches
 from typing import Any
 
 from moorage.backend import LoadContext
 from moorage.errors import ModelError
 from moorage_openvino.faults import load_error
-from moorage_openvino.settings import PRECISION, OpenVinoSettings
+from moorage_openvino.settings import DOCUMENTED, PRECISION, OpenVinoSettings
 
 _VIRTUAL = frozenset({"AUTO", "MULTI", "HETERO", "BATCH"})
 _NOT_OURS = frozenset({"CACHE_DIR", "DEVICE_ID", "ENABLE_MMAP", "MODEL_PTR", "WEIGHTS_PATH"})
@@ -64,11 +65,21 @@ def _properties(core: Any, context: LoadContext, settings: OpenVinoSettings) -> 
             chosen["NUM_STREAMS"] = str(max(1, len(context.placements)))
     writable = {name for name, access in _supported(core, settings.device).items() if access != "RO"} - _NOT_OURS
     chosen |= {name: text for name, text in settings.given.items() if name in writable}
+    _tell_of_slips(settings, writable)
     chosen |= settings.properties
     if "COMPILATION_NUM_THREADS" in chosen and "COMPILATION_NUM_THREADS" not in writable:
         _log.warning("model '%s': COMPILATION_NUM_THREADS has no effect on the device %s", settings.model, settings.device)
         del chosen["COMPILATION_NUM_THREADS"]
     return chosen
+
+
+def _tell_of_slips(settings: OpenVinoSettings, writable: Set[str]) -> None:
+    """A warning for each parameter that is nothing to the device, but nearly called like something that is."""
+    known = (writable | DOCUMENTED) - _NOT_OURS
+    for name in sorted(settings.given.keys() - known - _NOT_OURS):
+        close = get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.85)
+        if close:
+            _log.warning("model '%s': parameter %s does nothing; did you mean %s?", settings.model, name, close[0])
 
 
 def _supported(core: Any, device: str) -> Mapping[str, str]:

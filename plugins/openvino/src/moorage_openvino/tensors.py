@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,10 @@ from moorage_openvino.ports import Port
 
 Reader = Callable[[Any], np.ndarray]
 """Takes the view of an output, of strings the tensor; gives a copy."""
+
+_MOST_BYTES: Final = 1 << 24
+_MOST_STRINGS: Final = 64
+"""Strings are handed over in arrays in which each is as long as the longest: so many bytes or strings at a time."""
 
 
 class Writer:
@@ -80,10 +84,25 @@ class TextWriter(Writer):
                     f"model '{self.port.model}': input '{self.port.name}': element {index} ends with a zero byte, "
                     "which OpenVINO for Python cuts off"
                 )
-        tensor = self._tensor(self.port.element_type, array.shape)
-        if elements:
-            tensor.bytes_data = np.array(elements, dtype=np.bytes_).reshape(array.shape)
+        tensor = self._tensor(self.port.element_type, [len(elements)])
+        for begin, end in _pieces(elements):
+            piece = self._tensor(tensor, [begin], [end])
+            piece.bytes_data = np.array(elements[begin:end], dtype=np.bytes_)
+        tensor.shape = array.shape
         return tensor
+
+
+def _pieces(elements: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Ranges of elements that do not take too much memory, each as long as the longest of its range."""
+    begin = longest = 0
+    for index, element in enumerate(elements):
+        widest = max(longest, len(element))
+        if index > begin and widest * (index + 1 - begin) > _MOST_BYTES:
+            yield begin, index
+            begin, widest = index, len(element)
+        longest = widest
+    if elements:
+        yield begin, len(elements)
 
 
 def writer_of(runtime: ModuleType, port: Port) -> Writer:
@@ -103,10 +122,38 @@ def reader_of(port: Port) -> Reader:
 
 def texts(tensor: Any) -> np.ndarray:
     """An object array of `bytes` from a tensor of strings: as bytes, since OpenVINO would replace what is no UTF-8."""
-    array = np.empty(tuple(tensor.shape), dtype=object)
-    if array.size:
-        array[...] = tensor.bytes_data.astype(object)
-    return array
+    shape, count = tuple(tensor.shape), tensor.size
+    array = np.empty(count, dtype=object)
+    flat = _flat(tensor) if count else tensor
+    for begin in range(0, count, _MOST_STRINGS):
+        end = min(begin + _MOST_STRINGS, count)
+        array[begin:end] = _text(type(tensor)(flat, [begin], [end])).astype(object)
+    return array.reshape(shape)
+
+
+def _flat(tensor: Any) -> Any:
+    """A copy of one dimension."""
+    flat = type(tensor)(tensor.element_type, tensor.shape)
+    tensor.copy_to(flat)
+    flat.shape = [tensor.size]
+    return flat
+
+
+def _text(strings: Any) -> np.ndarray:
+    """The strings of a tensor of one dimension, each as long as the longest.
+
+    Where all are empty OpenVINO gives each a byte of memory that it has not written, which looks like strings of one byte: then
+    they are read beside a longer one.
+    """
+    array: np.ndarray = strings.bytes_data
+    if array.itemsize > 1:
+        return array
+    make, count = type(strings), strings.size
+    longer = make(strings.element_type, [count + 1])
+    strings.copy_to(make(longer, [0], [count]))
+    make(longer, [count], [count + 1]).bytes_data = np.array([b"longer"])
+    array = longer.bytes_data
+    return array[:count]
 
 
 def _bf16(view: np.ndarray) -> np.ndarray:

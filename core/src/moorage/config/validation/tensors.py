@@ -71,11 +71,7 @@ class _TensorCheck:
             return
         dims, shape = self._tensor.dims, self._tensor.reshape.shape
         yield from self._size_faults("reshape.shape", shape)
-        batches = self._parsed.config.max_batch_size != 0 or not (self._complete or "max_batch_size" in self._parsed.given)
-        if not shape and not batches:
-            message = "is reshaped to nothing, which only a model with max_batch_size above 0 can take"
-            yield self.fault("reshape", message, "write reshape { shape: [1] }")
-        elif dims and all(size > 0 or size == WILDCARD for size in (*dims, *shape)) and not reshapes(dims, shape):
+        if dims and all(size > 0 or size == WILDCARD for size in (*dims, *shape)) and not reshapes(dims, shape):
             message = f"has dims {list(dims)}, which cannot be reshaped to {list(shape)}"
             yield self.fault("reshape.shape", message, "write a shape of as many elements, with -1 at the matching places")
 
