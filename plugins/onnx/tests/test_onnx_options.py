@@ -13,7 +13,7 @@ import pytest
 
 from moorage.backend import LoadContext, Placement
 from moorage.config.schema import Graph, InstanceKind, ModelConfig, OptimizationPolicy, Parameter
-from moorage.errors import ConfigError, ModelError, NotFound, PluginError
+from moorage.errors import ConfigError, ModelError, NotFound, PluginError, RequestError
 from moorage.testing import ModelCase
 from moorage_onnx import backend as backend_module
 from moorage_onnx.options import run_options, session_options
@@ -87,7 +87,7 @@ def test_what_fails_in_a_run_is_raised_and_not_written_unless_it_is_asked_for(
     instance: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     for settings, written in (({}, False), ({"log_severity_level": "3"}, True)):
-        with pytest.raises(ModelError, match="Reshape"):
+        with pytest.raises(RequestError, match="Reshape"):
             instance("reshape", **settings).run({"X": np.ones(3, np.float32)}, ["Y"])
         assert ("Reshape" in capfd.readouterr().err) == written
 
