@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Final
 
 from moorage import __version__
 from moorage._admin import IndexEntry
@@ -20,6 +21,9 @@ from moorage._logging import Log, get_logger
 from moorage._storage import Reporter
 
 OnStarted = Callable[[Sequence[IndexEntry]], None]
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that runs Python code, such as one that loads a model, may keep those of requests waiting."""
 
 log = get_logger("moorage")
 
@@ -39,6 +43,7 @@ class Application:
 
         Calls `on_started` with the index when all initial models have been tried.
         """
+        sys.setswitchinterval(SWITCH_SECONDS)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(self._run(on_started))
 
