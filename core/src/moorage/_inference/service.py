@@ -12,7 +12,7 @@ from moorage._inference import journal
 from moorage._inference.answer import Answer, Answered, Mailbox, OneResponse, resolving
 from moorage._lifecycle.serving import Handle, ServingMap
 from moorage.errors import Cancelled, Internal, MoorageError, NotFound, Unavailable, Unsupported, described
-from moorage.types import LATEST, InferRequest, InferResponse, Sink
+from moorage.types import InferRequest, InferResponse, Sink
 
 
 class InferenceService:
@@ -40,10 +40,6 @@ class InferenceService:
         self._refusal = reason
         for task in self._waiting:
             task.cancel()
-
-    def model(self, name: str, version: int = LATEST) -> Servable:
-        """The version that serves now. Raises NotFound, Unavailable, or RequestError if the name is ambiguous."""
-        return self._serving.get(name, version)
 
     def submit(self, request: InferRequest, sink: Sink, *, unary: bool = False) -> None:
         """Run a request; its responses go to `sink`. Any thread. `unary` says that the protocol can carry one response only.
