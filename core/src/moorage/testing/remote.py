@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,10 +84,13 @@ class RemoteStore:
         self.plugin = _Plugin(Bound)
 
     def put(self, path: str, content: bytes | str) -> None:
-        """Put an object at a path, or replace the one that is there."""
+        """Put an object at a path, or replace the one that is there: whole at once, as object stores do."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix="put-") as aside:
+            whole = Path(aside) / file.name
+            whole.write_bytes(content.encode() if isinstance(content, str) else content)
+            whole.replace(file)
 
     def requested(self, kind: str, path: str, count: int = 1) -> None:
         """A request comes in."""
